@@ -30,6 +30,7 @@ __all__ = [
     "limits_flows",
     "load_run",
     "mean_size",
+    "moving_average",
     "net",
     "schema",
     "schemes",
@@ -547,6 +548,9 @@ def simulate(
 
 def limits_flows(uplink_json: str, downlink_json: str) -> bool:
     """Whether something on a path (elements as JSON) keeps a greedy flow from growing for ever."""
+
+def moving_average(values: npt.NDArray[np.float64], weight: float) -> npt.NDArray[np.float64]:
+    """The exponentially weighted moving average of values after each of them, beginning with the first."""
 
 def draw_size(size_json: str, uniform: Callable[[], float]) -> int:
     """A transfer's size in bytes, by a law (JSON object); ``uniform`` gives numbers from 0 up to, not including, 1."""

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import models
 from pages import BLOCKS, errors, errors_rust
-from pages.figures import IMAGES
 from pages.markdown import ROOT
+from pages.schemes import IMAGES
 
 DOCS = ROOT / "docs"
 BUILT = IMAGES.parent

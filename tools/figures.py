@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from pages.figures import FIGURES, IMAGES
 from pages.markdown import ROOT
+from pages.schemes import FIGURES, IMAGES
 
 from ccgym import _core
 from ccgym.cli.main import main as ccgym

@@ -25,7 +25,7 @@ KEPT: Final = (
 
 def main(directory: Path) -> None:
     """Keep rankings and published winning rates."""
-    league: dict[str, Any] = json.loads((directory / "league.json").read_text(encoding="utf-8"))
+    league: dict[str, Any] = json.loads((directory / "results.json").read_text(encoding="utf-8"))
     sections = {one["name"]: one for one in league["sections"]}
     rows = []
     for name, places in league["rankings"].items():

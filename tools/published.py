@@ -21,7 +21,7 @@ from pages.markdown import ROOT
 
 from ccgym.evaluation.frames import rows_to_csv
 
-RUN: Final = ("scheme", "run", "throughput_mbps", "delay_p95_ms", "loss")
+RUN: Final = ("throughput_mbps", "delay_p95_ms", "loss")
 TABLE: Final = "expectations::table"
 EXPECTED: Final = re.compile(r"EXPECTED (\S+): (.*): (\S+) within (\S+), found (\S+)")
 
@@ -30,9 +30,13 @@ def runs(directories: list[str]) -> None:
     """Keep the runs of results directories, a row each."""
     rows: list[dict[str, Any]] = []
     for directory in directories:
-        with Path(directory, "ccgym_results.csv").open(encoding="utf-8") as lines:
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        with Path(directory, "results.csv").open(encoding="utf-8") as lines:
             for row in csv.DictReader(lines):
-                rows.append({"results": Path(directory).name, **{key: _short(row[key]) for key in RUN}})
+                if row["flow"] == "1" and row["metric"] in RUN:
+                    found.setdefault((row["scheme"], row["run"]), {})[row["metric"]] = _short(row["value"])
+        for (scheme, run), values in found.items():
+            rows.append({"results": Path(directory).name, "scheme": scheme, "run": run, **values})
     _keep("published-runs", rows)
 
 

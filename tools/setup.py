@@ -35,8 +35,8 @@ from machine import Toolchain, ensure_system, find_toolchain, minimum_rust
 PROFILES: dict[str, tuple[str, ...]] = {
     "demo": ("report",),
     "train": ("report", "train"),
-    "test": ("report", "pandas", "arrow", "train", "dev"),
-    "dev": ("report", "pandas", "arrow", "ray", "train", "dev"),
+    "test": ("report", "train", "dev"),
+    "dev": ("report", "ray", "train", "dev"),
 }
 
 #: Everything the native module is made from.

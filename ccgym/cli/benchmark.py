@@ -121,7 +121,7 @@ def _words(arguments: argparse.Namespace, name: str, schemes: tuple[Contender, .
 
 def _passed(result: Any) -> str:
     """How many experiments each scheme passed; of a league each scheme's rating."""
-    from ccgym.experiments.results import ExperimentResults
+    from ccgym.experiments.views.results import ExperimentResults
 
     if isinstance(result, ExperimentResults):
         texts = {style.label: result.passed_text(style.key) for style in result.styles}
@@ -131,7 +131,7 @@ def _passed(result: Any) -> str:
 
 
 def _runs(result: Any) -> int:
-    from ccgym.experiments.results import ExperimentResults
+    from ccgym.experiments.views.results import ExperimentResults
 
     if isinstance(result, ExperimentResults):
         return sum(len(outcome.runs) for outcome in result.outcomes.values())

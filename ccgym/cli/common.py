@@ -184,10 +184,8 @@ def _explain(error: CcgymError) -> int:
 
 
 _EXTRAS: Final = {
-    "arrow": ("pyarrow",),
-    "pandas": ("pandas",),
     "ray": ("cloudpickle", "ray"),
-    "report": ("jinja2", "matplotlib"),
+    "report": ("fpdf", "jinja2", "matplotlib", "pandas", "pyarrow"),
     "train": ("onnx", "pettingzoo", "sb3_contrib", "sklearn", "stable_baselines3", "tensorboard", "torch"),
 }
 """Packages that only some commands need, by the extra that brings them."""

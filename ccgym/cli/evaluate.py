@@ -114,13 +114,6 @@ _RULES: Final = (
 )
 
 
-def _memory(text: str) -> str:
-    from ccgym.evaluation.prepared_run import memory_bytes
-
-    memory_bytes(text, "")
-    return text
-
-
 def _evaluate(arguments: argparse.Namespace) -> int:
     arguments.backend = _backend(arguments)
     between = remote_path(arguments)
@@ -347,7 +340,7 @@ COMMAND: Final = Command(
     run=_evaluate,
     description=_DESCRIPTION,
     examples=_EXAMPLES,
-    places={"runtime": "--runtime", "interval": "--interval"},
+    places={"runtime": "--runtime", "interval": "--interval", "max_memory": "--max-memory"},
     rules=_RULES,
     options={
         "# path, or experiment (one of the four, with --remote below)": "",
@@ -360,7 +353,7 @@ COMMAND: Final = Command(
         "share a run with a plus, and when they start as in bbr+cubic@5s; also learned schemes: the name of a "
         "pretrained policy, a run directory of `ccgym train`, or an exported .onnx file; schemes in Python, "
         "FILE.py:CLASS; on real backends tcp:NAME, the kernel's TCP, quic:NAME, a QUIC library's, and program:NAME or "
-        "program:PATH/TO/wrapper.py, programs of others; and words for several: default, all, classic, learned, "
+        "program:PATH/TO/wrapper.py, external programs; and words for several: default, all, classic, learned, "
         "pantheon, which `ccgym schemes` explains (default: default, and on real backends the kernel's)",
         "--runs N": "runs per scheme (default: 5; an experiment has its own)",
         "--runtime TIME as runtime_ns": "length of a run: seconds, or with a unit (default: 30; an experiment has "
@@ -400,6 +393,5 @@ COMMAND: Final = Command(
         "backend": str,
         "budget_s": seconds,
         "runtime_ns": parse_positive_time,
-        "max_memory": _memory,
     },
 )

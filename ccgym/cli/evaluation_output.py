@@ -62,7 +62,7 @@ def report(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, j
         shown_on.print(f"\n{repeatability(results)}")
     else:
         error_console().print("\nerror: nothing ran", style="bold red")
-    files = [("results", "ccgym_results.json"), ("table", "pantheon_table.md")]
+    files = [("results", "results.json"), ("", "results.csv"), ("table", "pantheon_table.md")]
     if figures and results.cells:
         files = [
             ("report", "pantheon_report.html"),
@@ -85,7 +85,6 @@ def size_text(directory: Path) -> str:
 
 def _show_differences(results: ResultSet, shown_on: Console) -> None:
     """Which schemes are better than which; of many, how many pairs are decided."""
-    from ccgym.evaluation.results import DIFFERENCES_CSV
     from ccgym.report.differences_table import MOST_ON_SCREEN, differences_table, undecided_text
 
     found = results.differences
@@ -94,6 +93,6 @@ def _show_differences(results: ResultSet, shown_on: Console) -> None:
     shown_on.print()
     table = differences_table(found, {style.key: style.label for style in results.styles})
     if len(table.rows) > MOST_ON_SCREEN:
-        shown_on.print(undecided_text(found, DIFFERENCES_CSV), soft_wrap=True)
+        shown_on.print(undecided_text(found), soft_wrap=True)
     else:
         shown_on.print(table)

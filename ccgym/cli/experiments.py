@@ -1,7 +1,7 @@
 """Running experiments of every kind, for all commands that have a request, results and a report; ``ccgym rfc9743`` and
 ``ccgym adversary``.
 
-Exit status: 0, done, also where marks are missed or nothing was found; 1, a run failed; for the rest see
+Exit status: 0, done, also where thresholds are missed or nothing was found; 1, a run failed; for the rest see
 :mod:`ccgym.cli.common`.
 """
 
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
 _KINDS: Final = {
     "adversary": ("ccgym.experiments.adversary:run_adversary", "ccgym.report.adversary_report"),
-    "experiment": ("ccgym.experiments.run:run_experiments", "ccgym.report.experiment_report"),
-    "gap": ("ccgym.experiments.gap:run_gap", "ccgym.report.gap_report"),
-    "league": ("ccgym.experiments.league:run_league", "ccgym.report.league_report"),
-    "requirements": ("ccgym.experiments.requirements:run_requirements", "ccgym.report.requirements_report"),
-    "scorecard": ("ccgym.experiments.scorecard:run_scorecard", "ccgym.report.scorecard_report"),
+    "experiment": ("ccgym.experiments.views.verdicts:run_experiments", "ccgym.report.experiment_report"),
+    "gap": ("ccgym.experiments.views.gap:run_gap", "ccgym.report.gap_report"),
+    "league": ("ccgym.experiments.views.league:run_league", "ccgym.report.league_report"),
+    "requirements": ("ccgym.experiments.views.requirements:run_requirements", "ccgym.report.requirements_report"),
+    "scorecard": ("ccgym.experiments.views.scorecard:run_scorecard", "ccgym.report.scorecard_report"),
 }
 """What runs an experiment of each kind, and what shows it."""
 
@@ -222,9 +222,9 @@ RFC9743: Final = Command(
     run=_rfc9743,
     description="""\
 Evaluate a scheme as RFC 9743 (BCP 133, "Specifying New Congestion Control Algorithms") asks, section by section, and
-write a report: HTML, Markdown, JSON and CSV. Every row has a measure, a mark with its reason, the result with its 95 %
-interval, and the command that runs it again. The marks are ours; the RFC names none. What cannot be tested yet is
-listed as such. Interrupted, the same command goes on.
+write a report: HTML, Markdown, JSON and CSV. Every row has a measure, a threshold with its reason, the result with its
+95 % interval, and the command that runs it again. The thresholds are ours; the RFC names none. What cannot be tested
+yet is listed as such. Interrupted, the same command goes on.
 """,
     examples="""\
   ccgym rfc9743 cubic --quick                  one repetition, fewer conditions: a look in seconds
@@ -251,7 +251,7 @@ ADVERSARY: Final = Command(
     run=_adversary,
     description="""\
 Search for paths on which a scheme is far from the oracle, which does well on them: rates that change, round trips,
-buffers, random loss, jitter, acknowledgements in lumps. What is found is made as simple as possible, measured with
+buffers, random loss, jitter, aggregated acknowledgements. What is found is made as simple as possible, measured with
 several seeds together with the oracle and classic schemes, run with real packets where this machine can, and written
 as paths with names. Interrupted, the same command goes on.
 """,

@@ -26,11 +26,12 @@ def analyze(arguments: argparse.Namespace) -> int:
     from ccgym.evaluation.backends import RECORDED
     from ccgym.evaluation.pantheon import analysis
     from ccgym.evaluation.pantheon.directory import PantheonDirectory
-    from ccgym.evaluation.results import RESULTS_FILE, ResultSet
+    from ccgym.evaluation.results import ResultSet
+    from ccgym.evaluation.results_file import has_results
 
     shown_on = console_for(arguments)
     directory, out, schemes = arguments.directory, arguments.out, arguments.schemes
-    results = ResultSet.load(directory) if (directory / RESULTS_FILE).exists() else None
+    results = ResultSet.load(directory) if has_results(directory) else None
     if results is not None and results.backend != RECORDED:
         if out not in (None, directory) or arguments.config is not None:
             raise ConfigError(

@@ -15,7 +15,7 @@ _KINDS: Final = {
     "card": "",
     "kernel": "kernel TCP, on real paths (--backend emulated or mahimahi):",
     "quic": "QUIC by the library quinn, on real paths:",
-    "program": "programs of others, on real paths:",
+    "program": "external programs, on real paths:",
 }
 """Kinds of schemes in the order of `ccgym schemes`, by the field that only they have, with the text above them."""
 

@@ -30,7 +30,7 @@ from ccgym.emulation import doctor
 from ccgym.emulation.plan import Plan
 from ccgym.emulation.process import RunProcess
 from ccgym.emulation.remote import ntp_answer
-from ccgym.emulation.remote_end import described, greeting, message, packed_half
+from ccgym.emulation.remote_messages import described, greeting, message, packed_half
 from ccgym.errors import MAX_SHOWN, CcgymError, RealPathError
 from ccgym.files import MAX_MODEL_BYTES
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import reduce
-from typing import TYPE_CHECKING, Any
+from functools import reduce, wraps
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, ConfigDict
 
@@ -20,6 +21,8 @@ from ccgym.units import NS_PER_MS, NS_PER_S, PACKET_BITS
 
 if TYPE_CHECKING:
     from ccgym import _core
+
+_Make = TypeVar("_Make", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,22 @@ class CompiledPath:
             for link in self.links
             for name, way in ((link["name"], "uplink"), (f"{link['name']}:reverse", "downlink"))
         }
+
+
+_MADE: Final[WeakKeyDictionary[Chain, dict[Any, Any]]] = WeakKeyDictionary()
+
+
+def once(make: _Make) -> _Make:
+    """A function of a path, called once for each: paths do not change, and many runs share one."""
+
+    @wraps(make)
+    def made(path: Chain, *arguments: Any) -> Any:
+        known = _MADE.setdefault(path, {})
+        if (make, arguments) not in known:
+            known[make, arguments] = make(path, *arguments)
+        return known[make, arguments]
+
+    return cast(_Make, made)
 
 
 class Chain(BaseModel):

@@ -27,7 +27,7 @@ from pydantic_core import CoreSchema
 from ccgym.config.capacity import capacity
 from ccgym.config.catalog import path_entry, path_names, resolve_trace, traces_directory
 from ccgym.config.catalog_file import PublishedResult
-from ccgym.config.chain import Chain, CompiledPath
+from ccgym.config.chain import Chain, CompiledPath, once
 from ccgym.config.declared import DIRECTIONS, Direction
 from ccgym.config.mahimahi import OVERHEAD, looks_like_mahimahi, parse_mahimahi
 from ccgym.config.mahimahi_writer import as_shells, format_shells, pantheon_parts
@@ -247,6 +247,7 @@ class NetworkPath(Chain):
 
     # --- Ways out -------------------------------------------------------------------------------------------------
 
+    @once
     def compile(self, duration_ns: int | None = None) -> CompiledPath:
         """Compile the path for the native core.
 
@@ -331,6 +332,7 @@ class NetworkPath(Chain):
         """
         return mistakes_in(self, self.name or "")
 
+    @once
     def describe(self) -> str:
         """Elements in each direction, capacity, round trip and source, in a few lines."""
         lines = [": ".join(filter(None, (self.name or "unnamed path", self.title)))]

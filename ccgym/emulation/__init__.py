@@ -13,7 +13,7 @@ and receivers as threads. Whatever ends it, a kill included, takes all of that w
 ``ntp``             how far the clock is off, asked of a time server
 ``control``         the sockets over which environments decide for learning flows
 ``kernel_tcp``      the kernel's congestion controls
-``programs``        programs of others: as a run process takes them, and asking one a question
+``programs``        external programs: as a run process takes them, and asking one a question
 ``quic``            the program that carries flows of QUIC
 ``mahimahi``        a path as mahimahi's shells, and whether they are installed
 ``python_schemes``  schemes in Python: their classes of source text, their failures explained

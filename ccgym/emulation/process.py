@@ -52,7 +52,7 @@ class ProcessOutcome:
 
 
 def environment() -> dict[str, str]:
-    """The environment in which an interpreter finds this very ccgym, for processes that start no programs of others."""
+    """The environment in which an interpreter finds this very ccgym, for processes that start no external programs."""
     root = str(Path(__file__).resolve().parents[2])
     before = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{before}" if before else root}

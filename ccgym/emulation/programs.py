@@ -1,4 +1,4 @@
-"""Programs of others: as a run process takes them, and asking one a question."""
+"""External programs: as a run process takes them, and asking one a question."""
 
 from __future__ import annotations
 

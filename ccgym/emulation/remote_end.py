@@ -7,9 +7,7 @@ ends, is killed, or loses the connection.
 
 from __future__ import annotations
 
-import base64
 import json
-import math
 import os
 import queue
 import select
@@ -17,7 +15,6 @@ import shlex
 import subprocess
 import threading
 import time
-import zlib
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -25,34 +22,30 @@ from types import TracebackType
 from typing import Any, Final
 
 from ccgym.config.hosts import SSH, Hosts
-from ccgym.emulation.checkout import git_summary
 from ccgym.emulation.child_output import ChildOutput
 from ccgym.emulation.process import GRACE_S, SLACK_S, TURN_S
-from ccgym.errors import CcgymError, PlatformError, RealPathError, known_code, located
-
-COMMAND: Final = "tunnel-end"
-"""The command that is run on the other machine."""
+from ccgym.emulation.remote_messages import (
+    COMMAND,
+    MAX_RESULT,
+    MAX_SHOWN,
+    READERS,
+    RESULT,
+    SHOWN_LINES,
+    greeting,
+    read_message,
+    text_of,
+    unpacked_half,
+)
+from ccgym.errors import PlatformError, RealPathError, known_code, located
 
 HELLO_S: Final = 60.0
 """How long the other machine may take to log in and to start ccgym, seconds."""
 
-SHOWN_LINES: Final = 4
-"""Last lines of what SSH said that an error quotes."""
 
-_MAX_RESULT: Final = 2**30
-"""Maximum size of a result, packed or unpacked, bytes."""
-
-_RESULT: Final = b'{"ccgym": {"result": "'
-_RESULT_END: Final = b'"}}'
-"""What encloses a result. Only such a line may be long, and it is not read as JSON, which takes many times its size."""
 _MAX_WORDS: Final = 2**20
 """Other lines that are longer, or more that is none of ours, are a flood, bytes."""
-_MAX_OFFSET_MS: Final = 2**32 * 1e3
-"""NTP's time begins again after so long."""
 _MAX_MESSAGES: Final = 16
 """Messages that wait to be read; the far end waits then."""
-_MAX_SHOWN: Final = 500
-"""Characters of a line that an error quotes."""
 
 _SSH_FAILED: Final = 255
 _NOT_FOUND: Final = (126, 127)
@@ -141,7 +134,7 @@ class RemoteEnd:
             RealPathError: It does not listen, or the run was given up.
         """
         assert self._process.stdin is not None
-        self._longest_result = min(longest_result, _MAX_RESULT)
+        self._longest_result = min(longest_result, MAX_RESULT)
         data, told, deadline = memoryview(json.dumps(request).encode() + b"\n"), 0, time.monotonic() + SLACK_S
         sink = self._process.stdin.fileno()
         os.set_blocking(sink, False)
@@ -187,7 +180,7 @@ class RemoteEnd:
             error = message["error"] if isinstance(message["error"], Mapping) else {"found": message["error"]}
             parts = [error.get(part) for part in ("found", "where", "expected", "hint")]
             found, where, expected, hint = (
-                _text(part if isinstance(part, str) else "", 8 * _MAX_SHOWN) for part in parts
+                text_of(part if isinstance(part, str) else "", 8 * MAX_SHOWN) for part in parts
             )
             code = known_code(error.get("code"), "run-failed")
             raise RealPathError(
@@ -200,11 +193,11 @@ class RemoteEnd:
         try:
             content = message[kind]
             with located(self._where):
-                return unpacked_half(content, self._longest_result) if kind == "result" else _READERS[kind](content)
+                return unpacked_half(content, self._longest_result) if kind == "result" else READERS[kind](content)
         except (KeyError, TypeError, ValueError, OverflowError):
             raise RealPathError(
                 "protocol-error",
-                ", ".join(_text(key, _MAX_SHOWN) for key in list(message)[:SHOWN_LINES]) or "an empty message",
+                ", ".join(text_of(key, MAX_SHOWN) for key in list(message)[:SHOWN_LINES]) or "an empty message",
                 where=self._where,
                 expected=f"its {kind}",
                 hint="bring both machines to the same version",
@@ -247,10 +240,10 @@ class RemoteEnd:
                 line += first
                 for part in more:
                     noise += self._take(line)
-                    if line.startswith(_RESULT):  # The last thing that it has to say.
+                    if line.startswith(RESULT):  # The last thing that it has to say.
                         return self._put(None)
                     line = bytearray(part)
-                longest = self._longest_result if line.startswith(_RESULT) else _MAX_WORDS
+                longest = self._longest_result if line.startswith(RESULT) else _MAX_WORDS
                 if len(line) > longest or noise > _MAX_WORDS or self._ended.is_set():
                     self._put(self._flood())
                     return
@@ -259,13 +252,13 @@ class RemoteEnd:
 
     def _take(self, line: bytearray) -> int:
         """Pass a line on if it is a message; otherwise answer with its length."""
-        message = _message(line)
+        message = read_message(line)
         if message is not None:
             self._put(message)
             return 0
         if words := line.strip():
             # A shell there says something of its own when it starts.
-            self._noise.append(_text(words[:_MAX_SHOWN].decode(errors="replace"), _MAX_SHOWN))
+            self._noise.append(text_of(words[:MAX_SHOWN].decode(errors="replace"), MAX_SHOWN))
         return len(line)
 
     def _put(self, message: Mapping[str, Any] | RealPathError | None) -> None:
@@ -325,7 +318,7 @@ class RemoteEnd:
 
     def _quoted(self) -> str:
         said = self._errors.read().decode(errors="replace").splitlines() or self._noise
-        lines = [_text(line.strip(), _MAX_SHOWN) for line in said if line.strip()][-SHOWN_LINES:]
+        lines = [text_of(line.strip(), MAX_SHOWN) for line in said if line.strip()][-SHOWN_LINES:]
         return f"; it said: {' | '.join(lines)}" if lines else ""
 
 
@@ -338,107 +331,3 @@ def remote_command(hosts: Hosts) -> str:
     home, _, rest = folder.partition("/") if folder.startswith("~") else ("", "", folder)
     quoted = f"{home}/{shlex.quote(rest)}" if home and rest else home or shlex.quote(rest)
     return f"{quoted}/.venv/bin/ccgym {COMMAND}"
-
-
-def greeting() -> dict[str, str]:
-    """What ``ccgym tunnel-end`` says first: see :meth:`RemoteEnd.hello`."""
-    from ccgym import _core
-
-    return {"version": _core.__version__, "git": git_summary()}
-
-
-def message(kind: str, content: Any) -> str:
-    """A line of ``ccgym tunnel-end``."""
-    return json.dumps({"ccgym": {kind: content}}) + "\n"
-
-
-def _message(line: bytearray) -> Mapping[str, Any] | None:
-    """What a line says; None if it is not of ``ccgym tunnel-end``."""
-    if line.startswith(_RESULT):
-        return {"result": line[len(_RESULT) :].rstrip().removesuffix(_RESULT_END)}
-    try:
-        document = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    found = document.get("ccgym") if isinstance(document, dict) else None
-    return found if isinstance(found, dict) else None
-
-
-def _text(value: object, limit: int) -> str:
-    """A text from there, as it may be shown: of this length, and without characters that steer a terminal."""
-    if not isinstance(value, str):
-        raise TypeError
-    return "".join(one if one.isprintable() or one == "\n" else "\N{REPLACEMENT CHARACTER}" for one in value[:limit])
-
-
-def _hello(said: Any) -> dict[str, str]:
-    return {part: _text(said[part], _MAX_SHOWN) for part in ("version", "git")}
-
-
-def _obstacle(said: Any) -> dict[str, str] | None:
-    return None if said is None else {part: _text(said[part], 8 * _MAX_SHOWN) for part in ("name", "found", "remedy")}
-
-
-def _clock(said: Any) -> dict[str, Any]:
-    if "offset_ms" not in said:
-        return {"failure": _text(said["failure"], _MAX_SHOWN)}
-    offset_ms = float(said["offset_ms"])
-    if not math.isfinite(offset_ms) or abs(offset_ms) > _MAX_OFFSET_MS:
-        raise ValueError
-    return {"offset_ms": offset_ms}
-
-
-def _port(said: Any) -> int:
-    if type(said) is not int or not 1 <= said <= 65535:
-        raise ValueError
-    return said
-
-
-def packed_half(half: bytes) -> str:
-    """A half result as it travels."""
-    return base64.b64encode(zlib.compress(half, 1)).decode()
-
-
-def unpacked_half(text: str | bytearray, longest: int = _MAX_RESULT) -> bytes:
-    """The inverse of :func:`packed_half`.
-
-    Args:
-        text: The half as it travels.
-        longest: How long the half may be, bytes.
-
-    Raises:
-        RealPathError: It is something else.
-    """
-    try:
-        unpacking = zlib.decompressobj()
-        half = unpacking.decompress(base64.b64decode(text), longest)
-        if unpacking.eof:
-            return half
-        reason = "it is cut off, or too large"
-    except (TypeError, ValueError, zlib.error) as error:
-        reason = str(error)
-    raise RealPathError(
-        "protocol-error",
-        f"the result of the other machine cannot be unpacked: {reason}",
-        expected=f"what ccgym {COMMAND} sends, of at most {longest} bytes",
-    )
-
-
-_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "hello": _hello,
-    "check": _obstacle,
-    "ntp": _clock,
-    "listening": _port,
-}
-"""What reads the messages, but for results. Malformed ones are KeyError, TypeError, ValueError or OverflowError."""
-
-
-def described(error: CcgymError) -> dict[str, str]:
-    """An error as it travels."""
-    return {
-        "code": error.code,
-        "where": error.where,
-        "found": error.found,
-        "expected": error.expected,
-        "hint": error.hint,
-    }

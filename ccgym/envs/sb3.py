@@ -201,7 +201,7 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
                 self._begin(index)
         self._actions.check_finite(rollout.actions)
         rollout.ends.sort(key=lambda end: (end.step, end.index))
-        batch.standing(rollout)
+        batch.write_bootstrap_state(rollout)
         return rollout
 
     def _ends(self, index: int, whose: npt.NDArray[np.uint32], first: int) -> list[EpisodeEnd]:

@@ -65,7 +65,7 @@ class EpisodeLimits(Strict):
     @model_validator(mode="after")
     def _limited(self) -> EpisodeLimits:
         if self.steps is None and self.duration is None:
-            raise ConfigError("key-missing", "an episode without end", expected="steps, duration or both")
+            raise ConfigError("key-missing", "neither steps nor duration", expected="steps, duration or both")
         return self
 
 

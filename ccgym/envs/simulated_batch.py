@@ -125,7 +125,7 @@ class SimulatedBatch(EpisodeBatch):
         self._running = not self.ended.any()
         return not self._running
 
-    def standing(self, rollout: Rollout) -> None:
+    def write_bootstrap_state(self, rollout: Rollout) -> None:
         """Write to a full rollout what its learners decide on next, or have an open decision on."""
         rollout.last_observations[:], rollout.last_privileged[:] = self.obs, self._deciding_truth
         rollout.last_actions[:], rollout.open[:] = self._drawn, self._open == 1

@@ -57,7 +57,7 @@ class Cluster:
         self._ray: Any = None
 
     def __enter__(self) -> Cluster:
-        # It would tell its makers.
+        # Ray sends usage data otherwise.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         import ray
 

@@ -150,7 +150,7 @@ def _experiment_flags(results: ResultSet) -> Iterator[Flag]:
             subject=f"backend {results.backend}",
             message=note,
             cause=f"{notes.count(note)} of {len(results.cells)} runs say so",
-            command="jq '.cells[].record.path_report.notes' ccgym_results.json",
+            command="jq '.cells[].record.path_report.notes' results.json",
         )
     if results.left:
         yield Flag(

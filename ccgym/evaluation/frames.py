@@ -49,7 +49,7 @@ def import_pandas() -> Any:
             "package-missing",
             f"pandas cannot be imported ({error})",
             expected="pandas, which only data frames need",
-            hint="pip install 'ccgym[pandas]'; to_csv() and to_json() do without",
+            hint="pip install 'ccgym[report]'; to_csv() and to_json() do without",
         ) from None
     return pandas
 

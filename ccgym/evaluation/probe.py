@@ -76,7 +76,7 @@ def probe(path: NetworkPath, runs_on: Backend, seed: int) -> Probe:
 
 def _refused(path: NetworkPath, found: str, expected: str) -> ConfigError:
     traces = path.trace_names()
-    hint = f"see when the link delivers: {command('trace show')} {traces[0]}" if traces else "look at the path's links"
+    hint = f"see when the link delivers: {command('paths show')} {traces[0]}" if traces else "look at the path's links"
     return ConfigError("path-blocked", found, where=path.name or "path", expected=expected, hint=hint)
 
 

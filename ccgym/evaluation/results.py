@@ -1,15 +1,14 @@
 """The results of an experiment: every run, summarized per scheme, with a versioned form on disk.
 
-``ccgym_results.json`` holds what Pantheon's files have no place for: seeds, capacity, versions, trajectory hashes,
-failed cells, flags. Its schema is documented in ``docs/evaluation.md``; ``version`` rises with any change of meaning.
+``results.json`` holds what Pantheon's files have no place for: seeds, capacity, versions, trajectory hashes, failed
+cells, flags. Its schema is documented in ``docs/evaluation.md``.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -20,25 +19,26 @@ from ccgym.config.catalog_file import PublishedResult
 from ccgym.errors import ConfigError, ResultsError, did_you_mean, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
 from ccgym.evaluation.differences import Difference, Direction, differences
-from ccgym.evaluation.frames import import_pandas, rows_to_csv, to_csv, to_frame, write_csv
+from ccgym.evaluation.frames import import_pandas, to_frame, write_csv
+from ccgym.evaluation.results_file import (
+    RESULTS_FILE,
+    Measurement,
+    as_document,
+    damaged,
+    read_results,
+    unit_of,
+)
 from ccgym.evaluation.run_numbers import FLOW_COLUMN, FlowRecord
 from ccgym.evaluation.scheme_summary import CellFailure, CellResult, SchemeSummary
 from ccgym.evaluation.spread import Spread
-from ccgym.files import UnreadableError, atomic_write, read_json
 from ccgym.schemes.style import SchemeStyle
 from ccgym.units import NS_PER_MS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-RESULTS_FILE: Final = "ccgym_results.json"
-RESULTS_CSV: Final = "ccgym_results.csv"
-DIFFERENCES_CSV: Final = "ccgym_differences.csv"
 SERIES_STEP_NS: Final = 100 * NS_PER_MS
 """Intervals of the CSV of a run: a tenth of the recorded series, some 20 kB per flow and 30 s."""
-
-FORMAT: Final = "ccgym-results"
-FORMAT_VERSION: Final = 1
 
 RUN_COLUMNS: Final[Mapping[str, str]] = {
     "scheme": "key of the scheme, as in file names",
@@ -84,7 +84,7 @@ class ResultSet:
     """The full parameters, as plain data: what was asked for."""
     provenance: Mapping[str, Any]
     """Versions, command line, platform, time: who made it."""
-    styles: tuple[SchemeStyle, ...]
+    styles: Annotated[tuple[SchemeStyle, ...], Field(alias="schemes")]
     """The schemes, in the order of the table."""
     cells: tuple[CellResult, ...]
     """All finished runs, ordered by scheme and run."""
@@ -211,53 +211,50 @@ class ResultSet:
         return digest.hexdigest()[:16]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data; :meth:`from_dict` is the inverse."""
-        return {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
-            **_RESULTS.dump_python(self, mode="json"),
-            "trajectory_hash": self.trajectory_hash,
-            "summary": [_summary_dict(summary) for summary in self.schemes],
-            "differences": [one.row() for one in self.differences],
-        }
+        """Plain data, as ``results.json`` has them."""
+        return as_document(
+            {
+                "kind": "evaluation",
+                **_RESULTS.dump_python(self, mode="json", by_alias=True),
+                "trajectory_hash": self.trajectory_hash,
+                "summary": [_summary_dict(summary) for summary in self.schemes],
+                "differences": [one.row() for one in self.differences],
+            }
+        )
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ResultSet:
-        """The inverse of :meth:`as_dict`; raises :class:`ResultsError` where it is something else."""
-        if data.get("format") != FORMAT or data.get("version") != FORMAT_VERSION:
-            raise ResultsError(
-                "results-version",
-                f"format {shown(data.get('format'))}, version {shown(data.get('version'))}",
-                expected=f"format {FORMAT!r}, version {FORMAT_VERSION}",
-                hint="evaluate again with this version of ccgym, into a new directory",
-            )
-        return _RESULTS.validate_python(data)
+    def rows(self, experiment: str = "", condition: str = "") -> Iterator[Measurement]:
+        """Everything that was measured; rows of what is not known have NaN.
+
+        Args:
+            experiment: Name of the experiment; by default that of the path.
+            condition: What tells this evaluation from others of it.
+        """
+        name = experiment or str(self.parameters.get("path_name", ""))
+        for cell in self.cells:
+            place = (name, condition, cell.scheme)
+            link = {"capacity_mbps": cell.record.link.capacity_mbps, "utilization": cell.record.link.utilization}
+            whole = {**{one: getattr(cell.record.total, one) for one in COMPARED}, **link}
+            parts: list[tuple[int | None, Mapping[str, Any]]] = [(None, whole)]
+            parts += [(number, vars(flow)) for number, flow in enumerate(cell.record.flows, start=1)]
+            for flow, values in parts:
+                for metric, value in values.items():
+                    if isinstance(value, (int, float)):
+                        yield Measurement(*place, flow, cell.run, metric, value, unit_of(metric))
 
     @classmethod
     def load(cls, directory: Path) -> ResultSet:
-        """Read ``ccgym_results.json`` from a results directory."""
-        file = directory / RESULTS_FILE
+        """Read the results of an evaluation.
+
+        Raises:
+            ResultsError: There are none, they are damaged, or of something else.
+        """
+        document = read_results(directory)
         try:
-            return replace(cls.from_dict(read_json(file)), directory=directory)
-        except FileNotFoundError:
-            raise ResultsError(
-                "results-missing",
-                "there are no results",
-                where=str(file),
-                expected="the output directory of `ccgym evaluate`",
-                hint="an unfinished evaluation has none yet: run the same command again, it resumes",
-            ) from None
-        except (UnreadableError, AttributeError, ValidationError) as error:
-            reason = f"it {error}" if isinstance(error, UnreadableError) else repr(error)
-            raise ResultsError(
-                "results-damaged",
-                f"the file is damaged: {reason}",
-                where=str(file),
-                expected="what `ccgym evaluate` wrote",
-                hint="run the same evaluation again: finished runs are kept, the file is written anew",
-            ) from error
-        except ResultsError as error:
-            raise error.at(str(file)) from error
+            if document["kind"] != "evaluation":
+                raise damaged(directory / RESULTS_FILE, f"it is of a {document['kind']}")
+            return replace(_RESULTS.validate_python(document), directory=directory)
+        except ValidationError as error:
+            raise damaged(directory / RESULTS_FILE, f"the file is damaged: {error!r}") from error
 
 
 _RESULTS: Final = TypeAdapter(ResultSet)
@@ -336,13 +333,6 @@ def series_frame(results: ResultSet) -> pd.DataFrame:
 def series_file(name: str) -> str:
     """The CSV of a run over time, in the results directory: ``cubic_run1.csv``."""
     return f"{name}.csv"
-
-
-def write_results(results: ResultSet, directory: Path) -> None:
-    """Write ``ccgym_results.json``, and the tables of its runs and of the differences between schemes as CSV."""
-    atomic_write(directory / RESULTS_CSV, to_csv(result_table(results)))
-    atomic_write(directory / DIFFERENCES_CSV, rows_to_csv([one.row() for one in results.differences]))
-    atomic_write(directory / RESULTS_FILE, json.dumps(results.as_dict(), indent=1, ensure_ascii=False) + "\n")
 
 
 def ordered(cells: Iterable[CellResult], styles: Sequence[SchemeStyle]) -> tuple[CellResult, ...]:

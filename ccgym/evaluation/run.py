@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
+from ccgym.config.chain import once
 from ccgym.config.hosts import hosts_of
 from ccgym.config.path import NetworkPath
 from ccgym.config.random_variables import TIME, RandomVariable
@@ -125,7 +125,7 @@ def contenders(given: Iterable[object], where: str = "contenders") -> tuple[Cont
         new = contender(one, where)
         if any(new.key == other.key for other in made):
             raise ConfigError(
-                "duplicate", f"{shown(new.text)} is there twice", expected="each scheme once", where=where
+                "duplicate", f"{shown(new.text)} is given twice", expected="each scheme once", where=where
             )
         markers = (new.style.marker, *MARKERS)
         marker = next((one for one in markers if (new.style.color, one) not in taken), new.style.marker)
@@ -263,23 +263,20 @@ def digest(data: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+@once
 def path_digest(path: NetworkPath) -> str:
     """SHA-256 of the compiled path and of the content of its traces; of a path between two machines, of these."""
-    known = _PATH_DIGESTS.get(path)
-    if known is None:
-        compiled, hosts = path.compile(), hosts_of(path)
-        links = [compiled.links] if compiled.links else []
-        simulated = [compiled.uplink, compiled.downlink, *links, trace_digests(path)]
-        known = _PATH_DIGESTS[path] = digest(simulated if hosts is None else hosts.identity)
-    return known
+    if (hosts := hosts_of(path)) is not None:
+        return digest(hosts.identity)
+    compiled = path.compile()
+    links = [compiled.links] if compiled.links else []
+    return digest([compiled.uplink, compiled.downlink, *links, trace_digests(path)])
 
 
+@once
 def trace_digests(path: NetworkPath) -> dict[str, str]:
     """SHA-256 of each trace of a path, by name."""
     return {name: hashlib.sha256(trace.times_ms.tobytes()).hexdigest() for name, trace in sorted(path.traces().items())}
-
-
-_PATH_DIGESTS: Final[WeakKeyDictionary[NetworkPath, str]] = WeakKeyDictionary()
 
 
 def _identity(flow: FlowSpec) -> dict[str, Any]:

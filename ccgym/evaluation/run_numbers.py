@@ -80,16 +80,16 @@ class FlowRecord:
     min_rtt_ms: float | None = None
     """Minimum round-trip time that the sender measured, ms."""
     mean_cwnd_packets: float | None = None
-    """Time mean of the congestion window, packets; None without series, and for programs of others."""
+    """Time mean of the congestion window, packets; None without series, and for external programs."""
     mean_in_flight_packets: float | None = None
-    """Time mean of the unacknowledged data, packets; None without series, and for programs of others."""
+    """Time mean of the unacknowledged data, packets; None without series, and for external programs."""
     goodput_mbps: float | None = None
     """Unique payload at the receiver / life of the flow, Mbit/s (ccperf's throughput); None, as the next six, in a run
     of Pantheon's, which logged packets only."""
     sent_packets: int | None = None
     """Data packets sent, retransmissions included."""
     lost_packets: int | None = None
-    """Packets that the sender declared lost; 0 for programs of others, as in the next four."""
+    """Packets that the sender declared lost; 0 for external programs, as in the next four."""
     retransmissions: int | None = None
     """Packets sent again."""
     rtos: int | None = None

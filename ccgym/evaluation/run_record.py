@@ -86,23 +86,13 @@ class RunRecord(RunNumbers):
     def total(self) -> PantheonMetrics:
         """Pantheon's numbers of all flows together."""
         if self.metrics is None:
-            raise ResultsError(
-                "not-recorded",
-                "this run recorded no packets",
-                expected="a run with packets, from which throughput, delay and loss are computed",
-                hint="simulate(..., record=ccgym.Record(packets=True)), which is the default",
-            )
+            raise _not_recorded("packets")
         return self.metrics.total
 
     def ccperf(self) -> CcperfMetrics:
         """ccperf's flow, link and network metrics."""
         if self.ccperf_tables is None:
-            raise ResultsError(
-                "not-recorded",
-                "this run recorded no series",
-                expected="a run with series, from which ccperf's metrics are computed",
-                hint="simulate(..., record=ccgym.Record(series='10ms')), which is the default",
-            )
+            raise _not_recorded("series")
         return self.ccperf_tables
 
     def curves(self) -> RunCurves:
@@ -116,12 +106,7 @@ class RunRecord(RunNumbers):
             ResultsError: The record holds no packets.
         """
         if self.packets is None:
-            raise ResultsError(
-                "not-recorded",
-                "this record holds no packets",
-                expected="a record straight from a simulation with packets",
-                hint="records that were read from JSON hold numbers only; simulate again with the same seed",
-            )
+            raise _not_recorded("packets")
         return RunCurves.from_log(self.packets, self.capacity, round(self.duration_s * 1e9))
 
     def to_pandas(
@@ -224,6 +209,15 @@ class RunRecord(RunNumbers):
 _NUMBERS: Final = TypeAdapter(RunNumbers)
 
 
+def _not_recorded(what: str) -> ResultsError:
+    return ResultsError(
+        "not-recorded",
+        f"this record holds no {what}",
+        expected="a record straight from simulate(), or from simulate_many(..., keep=True)",
+        hint=f"records that were read from JSON hold numbers only; so do runs whose Record(...) left out the {what}",
+    )
+
+
 def flow_table(record: RunRecord) -> dict[str, Any]:
     """One row per flow: its number and the fields of its :class:`FlowRecord`."""
     names = [item.name for item in fields(FlowRecord)]
@@ -246,12 +240,7 @@ def series_table(record: RunRecord, step: TimeLike | None = None) -> dict[str, A
         ResultsError: The record holds no series.
     """
     if record.series is None:
-        raise ResultsError(
-            "not-recorded",
-            "this record holds no series",
-            expected="a record straight from simulate(), or from simulate_many(..., keep=True)",
-            hint="records that were read from JSON hold numbers only; so do runs with Record(series=0)",
-        )
+        raise _not_recorded("series")
     times: npt.NDArray[np.int64] = np.asarray(record.series["t_ns"]).astype(np.int64)
     spacing = int(times[0]) if times.size else 1
     step_ns = spacing if step is None else parse_positive_time(step)
@@ -397,12 +386,7 @@ def packet_table(record: RunRecord) -> dict[str, Any]:
         ResultsError: The record holds no packets.
     """
     if record.packets is None or record.native is None:
-        raise ResultsError(
-            "not-recorded",
-            "this record holds no packets",
-            expected="a record straight from simulate(), or from simulate_many(..., keep=True)",
-            hint="records that were read from JSON hold numbers only; so do runs with Record(packets=False)",
-        )
+        raise _not_recorded("packets")
     packets = record.native.packets("data")
     entered = packets["entered_ns"].astype(np.float64)
     left = np.where(packets["left_ns"] == NEVER, np.nan, packets["left_ns"].astype(np.float64))

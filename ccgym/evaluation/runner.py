@@ -29,7 +29,8 @@ from ccgym.evaluation.prepared_run import MAX_MEMORY, memory_bytes
 from ccgym.evaluation.probe import probe
 from ccgym.evaluation.progress_file import ProgressFile
 from ccgym.evaluation.provenance import provenance
-from ccgym.evaluation.results import SERIES_STEP_NS, ResultSet, ordered, series_file, write_results
+from ccgym.evaluation.results import SERIES_STEP_NS, ResultSet, ordered, series_file
+from ccgym.evaluation.results_file import write_results
 from ccgym.evaluation.run import Contender, Run
 from ccgym.evaluation.run_record import RunRecord, series_table
 from ccgym.evaluation.scheme_summary import CellFailure, CellResult
@@ -60,7 +61,7 @@ def run_experiment(
     max_memory: str = MAX_MEMORY,
     cluster: RemoteExecutor | None = None,
 ) -> ResultSet:
-    """Run what is not there yet, and write Pantheon's files and ``ccgym_results.json``.
+    """Run what is not there yet, and write Pantheon's files and ``results.json``.
 
     A run that fails does not stop the others; it is in :attr:`ResultSet.failures`. Schemes that this machine cannot run
     are in :attr:`ResultSet.unavailable`. Interrupted, call it again with the same arguments: it goes on where it
@@ -122,7 +123,7 @@ def run_experiment(
                 observer.notice(f"{outcome.run.name}: {NO_LOGS}")
         results = _result_set(experiment, outcomes, out, command, started)
         write_pantheon_files(results, experiment, out)
-        write_results(results, out)
+        write_results(out, results.as_dict(), results.rows())
     return results
 
 
@@ -186,7 +187,7 @@ def _wrong_series(file: Path, known: str | None) -> str | None:
 
 
 def _with_program_logs(run: Run, record: RunRecord, out: Path) -> RunRecord:
-    """Write what programs of others said into a file, ``NAME_programs.log``, and leave it out of the record."""
+    """Write what external programs said into a file, ``NAME_programs.log``, and leave it out of the record."""
     said = (record.path_report or {}).get("programs") or ()
     if not said:
         return record

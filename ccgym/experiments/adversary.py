@@ -53,11 +53,11 @@ from ccgym.experiments.adversary_search import (
     search,
 )
 from ccgym.experiments.adversary_space import Candidate
-from ccgym.experiments.gap import run_gap
 from ccgym.experiments.gap_spec import GapSpec
-from ccgym.experiments.path_result import run_score
 from ccgym.experiments.request import Request
 from ccgym.experiments.training import Training
+from ccgym.experiments.views.gap import run_gap
+from ccgym.experiments.views.path_result import run_score
 from ccgym.units import Nanoseconds
 
 CLASSICS: Final = ("bbr", "bbr3", "copa:mode=paper", "cubic", "reno", "vegas")
@@ -68,7 +68,7 @@ REAL_DIRECTORY: Final = "real"
 
 
 def run_adversary(spec: AdversarySpec, request: Request, observer: Observer | None = None) -> AdversaryResults:
-    """Search, minimize and measure for each scheme; write the finds as paths, and ``adversary.json``.
+    """Search, minimize and measure for each scheme; write the finds as paths, and the results.
 
     Raises:
         CcgymError: A scheme cannot be simulated, or the directory is another experiment's.
@@ -219,7 +219,7 @@ def _measured(one: Contender, numbers: Sequence[Numbers]) -> SchemeOnPath:
     score = Spread.of(each.score for each in numbers)
     assert score is not None
     return SchemeOnPath(
-        one.key, one.label, score,
+        one.key, one.label, tuple(numbers), score,
         mean(each.throughput_mbps for each in numbers), mean(each.delay_p95_ms for each in numbers),
         mean(each.loss for each in numbers), mean(each.utilization for each in numbers),
     )  # fmt: skip

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -11,9 +10,10 @@ from typing import Any, Final
 import yaml
 
 from ccgym.config.path import NetworkPath
+from ccgym.evaluation.results_file import Measurement, as_document, unit_of, write_results
 from ccgym.evaluation.run import Contender
 from ccgym.evaluation.spread import Spread
-from ccgym.experiments.adversary_search import AdversarySpec, Searched
+from ccgym.experiments.adversary_search import NAME, AdversarySpec, Numbers, Searched
 from ccgym.experiments.adversary_space import Candidate
 from ccgym.files import atomic_write
 
@@ -24,20 +24,18 @@ LEAD: Final = 0.5
 KEPT: Final = 0.8
 """Fraction of the gap that remains of a find when it is minimized, and that real packets must show to confirm it."""
 
-JSON_FILE: Final = "adversary.json"
 CATALOG_FILE: Final = "adversary_paths.yaml"
 DISTRIBUTION_FILE: Final = "adversary_distribution.yaml"
 PATHS_DIRECTORY: Final = "paths"
-FORMAT: Final = "ccgym-adversary"
-FORMAT_VERSION: Final = 1
 
 
 @dataclass(frozen=True)
 class SchemeOnPath:
-    """A contender on a find: means over runs."""
+    """A contender on a find: its runs, and means over them."""
 
     key: str
     label: str
+    runs: tuple[Numbers, ...]
     score: Spread
     throughput_mbps: float | None
     delay_p95_ms: float | None
@@ -141,9 +139,8 @@ class AdversaryResults:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, documented in ``docs/adversary.md``."""
-        return {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
+        return as_document({
+            "kind": "adversary",
             "parameters": dict(self.parameters),
             "provenance": dict(self.provenance),
             "schemes": [
@@ -161,11 +158,19 @@ class AdversaryResults:
             ],
             "unconfirmed": self.unconfirmed,
             "failures": list(self.failures),
-        }
+        })  # fmt: skip
+
+    def rows(self) -> Iterator[Measurement]:
+        """Each run of each scheme on the finds."""
+        for find in self.finds:
+            for one in find.measured:
+                for run, numbers in enumerate(one.runs, start=1):
+                    for metric, value in vars(numbers).items():
+                        yield Measurement(NAME, find.name, one.key, None, run, metric, value, unit_of(metric))
 
 
 def write_finds(results: AdversaryResults, directory: Path) -> None:
-    """Write ``adversary.json``; every find as a path; all of them as a catalog, and as a distribution."""
+    """Write the results; every find as a path; all of them as a catalog, and as a distribution."""
     (directory / PATHS_DIRECTORY).mkdir(parents=True, exist_ok=True)
     for find in results.finds:
         said = {"name": find.name, "title": find.sentence, "source": source_text(results, find)}
@@ -179,8 +184,7 @@ def write_finds(results: AdversaryResults, directory: Path) -> None:
     files = [str(directory / PATHS_DIRECTORY / f"{find.name}.yaml") for find in results.finds]
     if files:
         atomic_write(directory / DISTRIBUTION_FILE, as_yaml({"paths": {"kind": "named", "names": files}}))
-    document = json.dumps(results.to_json(), indent=1, ensure_ascii=False)
-    atomic_write(directory / JSON_FILE, document + "\n")
+    write_results(directory, results.to_json(), results.rows())
 
 
 def source_text(results: AdversaryResults, find: Find) -> str:

@@ -29,8 +29,8 @@ from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.store import RunStore
 from ccgym.experiments.adversary_space import RANGES, Candidate, changed, crossed, drawn
 from ccgym.experiments.comparison import Comparison
-from ccgym.experiments.path_result import record_score
 from ccgym.experiments.request import Request
+from ccgym.experiments.views.path_result import record_score
 
 NAME: Final = "adversary"
 ORACLE: Final = "oracle"

@@ -1,7 +1,7 @@
 """The paths that an adversary may choose: what they consist of, how they are drawn, changed and made simpler.
 
 A :class:`Candidate` is a bottleneck whose rate is constant, changes, or repeats a pattern, with a round trip, a buffer,
-and, where it needs them, random loss, jitter, and acknowledgements that come in lumps. All bounds are of paths that
+and, where it needs them, random loss, jitter, and ACK aggregation. All bounds are of paths that
 exist, and rates differ by a factor of ten at most. Numbers have two digits, so that a person can read them.
 """
 
@@ -58,7 +58,7 @@ class Candidate:
     jitter_ms: float = 0.0
     """Maximum of an extra uniform delay of data packets, which stay in order."""
     ack_ms: float = 0.0
-    """Acknowledgements arrive at multiples of this time only, in lumps."""
+    """Acknowledgements arrive at multiples of this time only: ACK aggregation."""
 
     # --- As a path ------------------------------------------------------------------------------------------------
 
@@ -72,8 +72,8 @@ class Candidate:
         if self.jitter_ms:
             given["jitter"] = f"{self.jitter_ms:g}ms"
         if self.ack_ms:
-            lumps = {"kind": "quantized", "period": f"{self.ack_ms:g}ms"}
-            given["elements"] = [{"kind": "jitter", "distribution": lumps, "direction": "downlink"}]
+            aggregated = {"kind": "quantized", "period": f"{self.ack_ms:g}ms"}
+            given["elements"] = [{"kind": "jitter", "distribution": aggregated, "direction": "downlink"}]
         return given
 
     def path(self, duration_ns: int, name: str | None = None, title: str = "") -> NetworkPath:

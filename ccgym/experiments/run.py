@@ -1,44 +1,28 @@
-"""Running experiments: every condition with every scheme, run in threads, kept run by run, judged by their criteria."""
+"""Running experiments: every condition with every scheme, run in threads, kept run by run."""
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from ccgym.errors import ConfigError
 from ccgym.evaluation.backends import is_real
 from ccgym.evaluation.budget import Budget
-from ccgym.evaluation.collapse import collapsed
 from ccgym.evaluation.engine import RUNNING, SIMULATING, RunOutcome, measure
-from ccgym.evaluation.flags import BACKLOG_LOSS, BACKLOG_TEXT
-from ccgym.evaluation.frames import rows_to_csv
-from ccgym.evaluation.observer import Observer, Silent
+from ccgym.evaluation.observer import Observer
 from ccgym.evaluation.progress_file import ProgressFile
 from ccgym.evaluation.provenance import provenance
-from ccgym.evaluation.run import Contender, Run, contender, contenders
+from ccgym.evaluation.results_file import Measurement
+from ccgym.evaluation.run import Contender, Run, contenders
 from ccgym.evaluation.store import RunStore
 from ccgym.experiments.comparison import Counting
-from ccgym.experiments.criteria import Evidence, judged
-from ccgym.experiments.criterion_spec import CriterionSpec
-from ccgym.experiments.expand import Condition
-from ccgym.experiments.metrics.loss import Loss
-from ccgym.experiments.metrics.throughput import Throughput
-from ccgym.experiments.outcome import ConditionResult, Outcome, RunResult, Test, evidence_of, spreads
-from ccgym.experiments.plan import PlannedRun, planned, reduction, takes_part, training_range
+from ccgym.experiments.outcome import RunResult, Test
+from ccgym.experiments.plan import PlannedRun, planned, reduction
 from ccgym.experiments.request import Request
-from ccgym.experiments.results import ExperimentResults
 from ccgym.experiments.spec import ExperimentSet
-from ccgym.experiments.training import TrainingRange
-from ccgym.files import atomic_write
-from ccgym.schemes.reading import parse_scheme
-
-LINE_LEVEL: Final = 4
-"""What is so deep in a document of results is a line: the document, its outcomes, one of them, its runs, a run."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +44,15 @@ class Executed:
     def ran(self, test: Test) -> dict[str, list[RunResult]]:
         """The runs that ended well, by scheme."""
         return ran_of(self.plans[test.name], self.found[test.name])
+
+    def rows(self) -> Iterator[Measurement]:
+        """Every metric of every run; fractions stay fractions."""
+        for test in self.tests:
+            units = {one.key: "fraction" if one.unit == "%" else one.unit for one in test.metrics}
+            for scheme, runs in self.ran(test).items():
+                for run in runs:
+                    for metric, value in run.values.items():
+                        yield Measurement(test.name, run.condition, scheme, None, run.run, metric, value, units[metric])
 
     @property
     def _ended(self) -> list[RunOutcome]:
@@ -172,40 +165,6 @@ def _batches(
             yield test, [run for seed in order for run in groups[seed]]
 
 
-def run_experiments(source: ExperimentSet, request: Request, observer: Observer | None = None) -> ExperimentResults:
-    """Run what is not in ``request.out`` yet, judge it, and write ``NAME.json`` and ``NAME.csv`` there.
-
-    Raises:
-        CcgymError: As :func:`execute`; or the directory cannot be used.
-    """
-    checked(source, request)  # before the directory is made
-    with RunStore(request.out, "experiment") as store:
-        results = results_of(execute(source, request, store, observer or Silent()))
-        write_results(results, request.out)
-    return results
-
-
-def write_results(results: ExperimentResults, out: Path) -> None:
-    """Write ``NAME.json`` and ``NAME.csv``, and ``NAME_differences.csv`` where schemes are compared."""
-    atomic_write(out / f"{results.name}.json", _json(results.to_json()) + "\n")
-    atomic_write(out / f"{results.name}.csv", results.to_csv())
-    if compared := results.compared():
-        atomic_write(out / f"{results.name}_differences.csv", rows_to_csv(compared))
-
-
-def _json(value: Any, level: int = 0) -> str:
-    """JSON in which a run, a condition and a criterion are a line each: indented, such files would be half spaces."""
-    if level == LINE_LEVEL or not isinstance(value, (dict, list)) or not value:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    between = "\n" + " " * (level + 1)
-    if isinstance(value, list):
-        first, last, parts = "[", "]", [_json(one, level + 1) for one in value]
-    else:
-        first, last = "{", "}"
-        parts = [f"{json.dumps(str(key), ensure_ascii=False)}: {_json(one, level + 1)}" for key, one in value.items()]
-    return first + between + f",{between}".join(parts) + "\n" + " " * level + last
-
-
 def checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
     """The schemes, if the request can be met."""
     if request.runtime_ns is not None:
@@ -220,65 +179,6 @@ def checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
     for one in schemes:
         one.refuse("real path" if is_real(request.backend) else "simulator", "schemes")
     return schemes
-
-
-def results_of(ran: Executed) -> ExperimentResults:
-    """What was measured, judged."""
-    ranges = {one.key: known for one in ran.schemes if (known := training_range(one)) is not None}
-    return ExperimentResults(
-        source=ran.source,
-        parameters=ran.parameters,
-        provenance=ran.provenance,
-        styles=tuple(one.style for one in ran.schemes),
-        trained_on={key: known.text for key, known in ranges.items()},
-        tests=ran.tests,
-        outcomes={
-            (test.name, key): outcome
-            for test in ran.tests
-            for key, outcome in judge(
-                test, ran.schemes, ran.plans[test.name], ran.ran(test), intervals=ran.source.intervals
-            ).items()
-        },
-        failures=ran.failures,
-        directory=ran.request.out,
-        left=ran.left,
-        notes=(
-            *ran.notes,
-            *(note for test in ran.tests for made in (_collapses, _backlogs) for note in made(test, ran.ran(test))),
-        ),
-    )
-
-
-def _collapses(test: Test, ran: Mapping[str, Sequence[RunResult]]) -> Iterator[str]:
-    """Runs whose throughput collapsed against their siblings: the same scheme under the same condition."""
-    kinds = {one.key for one in test.metrics if isinstance(one, Throughput)}
-    if not test.spec.compare or not kinds or test.spec.draw:
-        return  # where paths are drawn, runs differ by their paths
-    metric = test.by_key(min(kinds))
-    for scheme, runs in ran.items():
-        for condition in test.conditions:
-            own = [one for one in runs if one.condition == condition.key and one.values[metric.key] is not None]
-            values = [float(one.values[metric.key] or 0) for one in own]
-            for place in collapsed(values):
-                yield (
-                    f"collapsed: {scheme}, {condition.key}, run {own[place].run} (seed {own[place].seed}) carried "
-                    f"{metric.show(values[place])}, others up to {metric.show(max(values))}"
-                )
-
-
-def _backlogs(test: Test, ran: Mapping[str, Sequence[RunResult]]) -> Iterator[str]:
-    """Conditions whose loss was only on its way at the end: what evaluations flag as ``loss-is-backlog``."""
-    for metric in (one for one in test.metrics if isinstance(one, Loss)):
-        for scheme, runs in ran.items():
-            over = {}
-            for condition in test.conditions:
-                own = [one for one in runs if one.condition == condition.key]
-                spread = spreads(test, condition.key, own).get(metric.key)
-                if spread is not None and spread.mean > BACKLOG_LOSS and all(one.backlog for one in own):
-                    over[condition.key] = spread.mean
-            if over:
-                where = next(iter(over)) if len(over) == 1 else f"{len(over)} of {len(test.conditions)} conditions"
-                yield f"loss-is-backlog: {scheme}, {where}: up to {100 * max(over.values()):.1f} % {BACKLOG_TEXT}"
 
 
 def _note(ended: RunOutcome) -> str | None:
@@ -315,75 +215,3 @@ def ran_of(plan: Sequence[PlannedRun], outcomes: Mapping[str, RunOutcome]) -> di
             )
             runs.setdefault(one.tested.key, []).append(result)
     return runs
-
-
-def judge(
-    test: Test,
-    schemes: Sequence[Contender],
-    plan: Sequence[PlannedRun],
-    runs: Mapping[str, Sequence[RunResult]],
-    *,
-    intervals: bool = False,
-) -> dict[str, Outcome]:
-    """The outcome of each scheme, by its key.
-
-    Args:
-        test: The experiment.
-        schemes: The schemes.
-        plan: What was to be run.
-        runs: What was run, by scheme.
-        intervals: As in :func:`~ccgym.experiments.criteria.judged`.
-    """
-    expected: dict[str, int] = {}
-    for one in plan:
-        expected[one.condition.key] = max(expected.get(one.condition.key, 0), one.number)
-    baselines: dict[str, Evidence] = {
-        name: evidence_of(test, expected, runs.get(contender(name).key, []), {}) for name in test.spec.baselines
-    }
-    simulated = not any(is_real(one.run.backend) for one in plan)
-    judgments = {}
-    for tested in schemes:
-        trained = training_range(tested)
-        inside = {one.key: inside_range(one.trained(trained), trained) for one in test.conditions}
-        own = runs.get(tested.key, [])
-        evidence = evidence_of(test, expected, own, inside)
-        criteria = [one for one in test.spec.criteria if takes_part(test, tested) and _concerns(one, tested)]
-        judgments[tested.key] = Outcome(
-            test=test,
-            scheme=tested.key,
-            criteria=tuple(judged(criteria, evidence, baselines, intervals=intervals)),
-            conditions=tuple(
-                ConditionResult(
-                    c.key, c.at, inside[c.key], spreads(test, c.key, own), simulated and _identical(c.key, own)
-                )
-                for c in test.conditions
-            ),
-            runs=tuple(own),
-        )
-    return judgments
-
-
-def _identical(condition: str, runs: Sequence[RunResult]) -> bool:
-    """Whether there are several runs of a condition, and all were the same packets."""
-    own = [(run.trajectory, run.values) for run in runs if run.condition == condition]
-    # The hash leaves out what was still on its way at the end.
-    return len(own) > 1 and all(one == own[0] for one in own)
-
-
-def _concerns(criterion: CriterionSpec, tested: Contender) -> bool:
-    """Whether a scheme has to meet a criterion: all have to, or those that it names, by any implementation."""
-    own = tested.choice
-    return not criterion.schemes or any(
-        own is not None and own.algorithm == named.algorithm and named.settings.items() <= own.settings.items()
-        for named in map(parse_scheme, criterion.schemes)
-    )
-
-
-def inside_range(condition: Condition, trained: TrainingRange | None) -> bool | None:
-    """Whether all that a condition can draw lies within a training range; None where there is none, or where the path
-    is drawn from a distribution, of which that is not known."""
-    if trained is None or condition.distribution:
-        return None
-    corners = [scenario.rates_and_delays for scenario in condition.bounds()]
-    rates, delays = ([one for corner in corners for one in corner[which]] for which in (0, 1))
-    return trained.contains(min(rates), min(delays)) and trained.contains(max(rates), max(delays))

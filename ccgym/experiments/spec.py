@@ -76,7 +76,7 @@ class Published(Strict):
 class Games(Strict):
     """How schemes are compared on every condition: in games, one for each window of time.
 
-    The rules are ccBench's (arXiv 2307.10054); :mod:`ccgym.experiments.games` has them.
+    The rules are ccBench's (arXiv 2307.10054); :mod:`ccgym.experiments.views.games` has them.
     """
 
     rule: Literal["power", "fair_share"]
@@ -210,7 +210,7 @@ class Row(Strict):
     tests: tuple[str, ...] = ()
     """Files of the experiments that answer, next to the file of the set."""
     reason: str = ""
-    """Why their marks lie where they do, and whose they are."""
+    """Why their thresholds lie where they do, and whose they are."""
     missing: str = ""
     """What is not tested, and what that would need."""
     author: str = ""
@@ -223,7 +223,7 @@ class Row(Strict):
                 "key-missing", "a row without an answer", expected="tests, missing or author", where=self.section
             )
         if self.tests and not self.reason:
-            raise ConfigError("key-missing", "marks without a reason", expected="reason", where=self.section)
+            raise ConfigError("key-missing", "thresholds without a reason", expected="reason", where=self.section)
         return self
 
     @property
@@ -244,10 +244,10 @@ class ExperimentSet(Strict):
     rows: tuple[Row, ...] = ()
     """What a document asks for, section by section: the page is then a report on these."""
     note: str = ""
-    """Of a set with rows: what has to be known of its marks."""
+    """Of a set with rows: what has to be known of its thresholds."""
     intervals: bool = False
-    """Whether a verdict needs the whole 95 % interval of a mean on one side of its mark; else it is *undecided*. By
-    default the mean decides."""
+    """Whether a verdict needs the whole 95 % interval of a mean on one side of its threshold; else it is *undecided*.
+    By default the mean decides."""
     figure_prefix: str = ""
     """What the names of figure files begin with; by default the name of the set."""
     name: str = ""

@@ -12,7 +12,6 @@ from ccgym.experiments.adversary_finds import (
     CATALOG_FILE,
     DISTRIBUTION_FILE,
     FAR,
-    JSON_FILE,
     KEPT,
     LEAD,
     PATHS_DIRECTORY,
@@ -150,12 +149,11 @@ def terminal(result: AdversaryResults) -> Sequence[RenderableType]:
 def write(result: AdversaryResults, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
     """Write the table as Markdown; with ``figures`` a figure per find, and the page."""
     files = [
-        Written("results", directory / JSON_FILE),
         Written("paths", directory / PATHS_DIRECTORY),
         Written("catalog", directory / CATALOG_FILE),
     ]
     files += [Written("distribution", directory / DISTRIBUTION_FILE)] if result.finds else []
-    return write_report(page(result, directory), directory, "adversary", files, progress, figures=figures)
+    return write_report(page(result, directory), directory, "adversary", progress, figures=figures, files=files)
 
 
 def page(results: AdversaryResults, directory: Path) -> Page:

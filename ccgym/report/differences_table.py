@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ccgym.evaluation.differences import Difference, PairVerdict
+from ccgym.evaluation.results_file import RESULTS_FILE
 from ccgym.report.table import Cell, Column, Row, Table, Tone, counted
 
 MOST_ON_SCREEN: Final = 10
@@ -85,7 +86,8 @@ def verdict_text(one: Difference) -> str:
     return f"undecided: {more}"
 
 
-def undecided_text(found: Sequence[Difference], file: str) -> str:
+def undecided_text(found: Sequence[Difference]) -> str:
     """In a line, how many pairs are decided, for tables that are too long for a screen."""
     undecided = sum(one.verdict == "undecided" for one in found)
-    return f"differences between schemes: {len(found) - undecided} of {len(found)} decided; all are in {file}"
+    decided = f"{len(found) - undecided} of {len(found)} decided"
+    return f"differences between schemes: {decided}; all are in {RESULTS_FILE}"

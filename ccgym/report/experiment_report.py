@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.observer import Observer
+from ccgym.evaluation.results_file import RESULTS_FILE
 from ccgym.evaluation.spread import Spread
 from ccgym.experiments.criteria import Criterion
 from ccgym.experiments.metrics.base import Better, Metric
 from ccgym.experiments.outcome import ConditionResult, Outcome, Test, Verdict
 from ccgym.experiments.request import Written
-from ccgym.experiments.results import ExperimentResults, merit
+from ccgym.experiments.views.results import ExperimentResults, merit
 from ccgym.report.coordinates import coordinate_parts, value_text
 from ccgym.report.differences_table import EXPLANATION, MOST_ON_SCREEN, Quantity, differences_table, undecided_text
 from ccgym.report.evaluation_table import IDENTICAL_MARK
@@ -58,15 +59,14 @@ def _compared(result: ExperimentResults, test: Test) -> Sequence[RenderableType]
     """What a terminal shows of an experiment that compares: every condition, and which scheme is better."""
     table, found = compared_table(result, test), result.differences(test)
     between = pairs_table(result, test)
-    file = f"{result.name}_differences.csv"
     shown: list[RenderableType] = [
         table if len(table.rows) <= MOST_ROWS_ON_SCREEN else f"{len(table.rows)} rows are in {result.name}.md",
         *table.notes,
     ]
     if not found:  # one scheme, or no repetition that has every condition
         return shown
-    shown += ["", between if len(between.rows) <= MOST_ON_SCREEN else undecided_text(found, file)]
-    return [*shown, f"over all conditions; for each of them in {file}"]
+    shown += ["", between if len(between.rows) <= MOST_ON_SCREEN else undecided_text(found)]
+    return [*shown, f"over all conditions; for each of them in {RESULTS_FILE}"]
 
 
 def compared_table(results: ExperimentResults, test: Test) -> Table:
@@ -152,11 +152,7 @@ def pairs_table(results: ExperimentResults, test: Test) -> Table:
 
 def write(result: ExperimentResults, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
     """Write the tables as Markdown; with ``figures`` the figures and the page."""
-    files = [
-        Written("results", directory / f"{result.name}.json"),
-        Written("", directory / f"{result.name}.csv"),
-    ]
-    return write_report(page(result), directory, result.name, files, progress, figures=figures)
+    return write_report(page(result), directory, result.name, progress, figures=figures)
 
 
 def overall_file(results: ExperimentResults, figure: str) -> str:

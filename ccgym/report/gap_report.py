@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.backends import BACKENDS
 from ccgym.evaluation.observer import Observer
-from ccgym.experiments.gap import (
+from ccgym.experiments.request import Written
+from ccgym.experiments.views.gap import (
     DELAY_TOLERANCE_MS,
-    GAP_FILE,
     LOSS_TOLERANCE,
     THROUGHPUT_TOLERANCE,
     Deviation,
     Gap,
 )
-from ccgym.experiments.request import Written
 from ccgym.report.evaluation_report import write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, LIMITED_NOTE
 from ccgym.report.page import Block, Code, Heading, Page, Text, drawn, write_report
@@ -68,7 +67,7 @@ def gap_table(gap: Gap) -> Table:
     """A row for each scheme on each backend, and a further one for each further backend that it is compared with."""
     rows: list[Row] = []
     before = ""
-    for row in gap.rows():
+    for row in gap.compared():
         others = [other for other in gap.references if other in row.against]
         for place, other in enumerate(others or [""]):
             first = row.scheme != before
@@ -113,7 +112,7 @@ def host_table(gap: Gap) -> Table:
 
 
 def _notes(gap: Gap) -> list[str]:
-    rows = gap.rows()
+    rows = gap.compared()
     notes = [f"{row.label} on {row.backend}: {row.note}" for row in rows if row.note]
     if any(row.limited for row in rows):
         notes.append(LIMITED_NOTE)
@@ -141,8 +140,7 @@ def write(result: Gap, directory: Path, progress: Observer, *, figures: bool) ->
     """Write the table as Markdown, and those of every backend; with ``figures`` the figure and the page."""
     for name, results in result.results.items():
         write_tables(results, result.directories[name])
-    files = [Written("results", directory / GAP_FILE)]
-    return write_report(page(result), directory, "gap_report", files, progress, figures=figures)
+    return write_report(page(result), directory, "gap_report", progress, figures=figures)
 
 
 def page(gap: Gap) -> Page:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.observer import Observer
-from ccgym.experiments.league import League
-from ccgym.experiments.league_section import WEIGHTS, LeagueSection
 from ccgym.experiments.request import Written
+from ccgym.experiments.views.league import League
+from ccgym.experiments.views.league_section import WEIGHTS, LeagueSection
 from ccgym.report.page import Block, Facts, Heading, Page, Text, drawn, flags, runs_fact, warnings, write_report
 from ccgym.report.ranking_table import ranked_row, ranking_columns, score_text
 from ccgym.report.table import Column, Row, Table, counted, number
@@ -151,13 +151,8 @@ def footnotes(league: League) -> list[str]:
 
 def write(result: League, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
     """Write the tables as Markdown; with ``figures`` the figures and the page."""
-    files = [
-        Written("results", directory / f"{result.name}.json"),
-        Written("", directory / f"{result.name}.csv"),
-        Written("games", directory / f"{result.name}_games.csv"),
-    ]
     return write_report(
-        page(result), directory, result.name, files, progress, figures=figures and any(result.rankings.values())
+        page(result), directory, result.name, progress, figures=figures and any(result.rankings.values())
     )
 
 

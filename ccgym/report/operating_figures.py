@@ -18,7 +18,7 @@ from ccgym.experiments.detail import KeptRun
 from ccgym.experiments.expand import coordinate
 from ccgym.experiments.operating_points import OperatingPoints, operating_points
 from ccgym.experiments.outcome import Test
-from ccgym.experiments.results import ExperimentResults
+from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import coordinates_text
 from ccgym.report.figures import Options, figure
 from ccgym.report.style import INK, add_title, blank_figure, flow_color, lay_out, legible
@@ -177,7 +177,7 @@ def folded(label: str) -> str:
 
 def mark(axes: Axes, point: Any, x: str, y: str, marker: str, color: str, size: float = 9) -> None:
     """A point's quantities, if they are known; with the axes down to zero, and room for it."""
-    values = getattr(point, x, None), getattr(point, y, None)
+    values: tuple[Any, Any] = getattr(point, x, None), getattr(point, y, None)
     if None not in values:
         axes.plot(*values, marker, color=color, markersize=size, clip_on=False, zorder=4, markeredgewidth=0)
         axes.plot(0, 0, alpha=0)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ccgym.evaluation.observer import Observer
+from ccgym.evaluation.results_file import RESULTS_FILE, TABLE_FILE
 from ccgym.experiments.request import Written
 from ccgym.files import atomic_write
 from ccgym.report.table import Table, counted
@@ -214,7 +215,7 @@ def runs_fact(provenance: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def write_report(
-    page: Page, directory: Path, name: str, files: Iterable[Written], progress: Observer, *, figures: bool
+    page: Page, directory: Path, name: str, progress: Observer, *, figures: bool, files: Iterable[Written] = ()
 ) -> list[Written]:
     """Write ``NAME.md``; with ``figures`` what the page shows and ``NAME.html``, too.
 
@@ -222,15 +223,20 @@ def write_report(
         page: The report.
         directory: Where to.
         name: What its files are called.
-        files: Further files, which are there already.
         progress: Receives the progress.
         figures: Whether to draw.
+        files: Files besides the results, which are there already.
 
     Returns:
         All files, the report first.
     """
     atomic_write(directory / f"{name}.md", page.markdown())
-    written = [Written("table", directory / f"{name}.md"), *files]
+    written = [
+        Written("table", directory / f"{name}.md"),
+        Written("results", directory / RESULTS_FILE),
+        Written("", directory / TABLE_FILE),
+        *files,
+    ]
     if not figures:
         return written
     from ccgym.report.style import write_figure

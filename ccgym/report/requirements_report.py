@@ -13,8 +13,8 @@ from ccgym.evaluation.observer import Observer
 from ccgym.experiments.criteria import Criterion
 from ccgym.experiments.outcome import WORST_FIRST, Outcome, Test
 from ccgym.experiments.request import Written
-from ccgym.experiments.results import ExperimentResults
 from ccgym.experiments.spec import Row as Requirement
+from ccgym.experiments.views.results import ExperimentResults
 from ccgym.invocation import command
 from ccgym.report.experiment_report import (
     TONES,
@@ -37,16 +37,16 @@ WIDTH: Final = 26
 NOT_TESTED: Final = "not tested yet"
 BY_AUTHOR: Final = "for the author"
 EXPLAINED: Final = (
-    "A mark is passed or failed where the whole 95 % interval of the mean over repetitions lies on one side of it, or, "
-    "where the mark is measured too, the interval of the difference in runs of one number; else it is undecided. An "
-    "experiment fails with its worst mark, which is the one shown, and a row with its worst experiment. With one "
-    "repetition there is no interval, and the mean decides. Many marks are tested: of twenty that are met exactly, one "
-    "interval lies on the wrong side by chance."
+    "A threshold is passed or failed where the whole 95 % interval of the mean over repetitions lies on one side of "
+    "it, or, where the threshold is measured too, the interval of the difference in runs of one number; else it is "
+    "undecided. An experiment fails with its worst threshold, which is the one shown, and a row with its worst "
+    "experiment. With one repetition there is no interval, and the mean decides. Many thresholds are tested: of twenty "
+    "that are met exactly, one interval lies on the wrong side by chance."
 )
 CONFIRMED_EXPLAINED: Final = (
     "Single runs of the sample above, made once more over an emulated path with real packets and real clocks. A number "
     "agrees where it lies within the span of the simulated runs, or no further from it than a tenth of their mean or "
-    "of a mark, whichever is larger."
+    "of a threshold, whichever is larger."
 )
 
 
@@ -62,11 +62,7 @@ def terminal(result: ExperimentResults) -> Sequence[RenderableType]:
 
 def write(result: ExperimentResults, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
     """Write the report as Markdown; with ``figures`` the figures and the page."""
-    files = [
-        Written("results", directory / f"{result.name}.json"),
-        Written("", directory / f"{result.name}.csv"),
-    ]
-    return write_report(page(result), directory, result.name, files, progress, figures=figures)
+    return write_report(page(result), directory, result.name, progress, figures=figures)
 
 
 def tests_of(results: ExperimentResults, row: Requirement) -> list[Test]:
@@ -98,7 +94,7 @@ def replay(results: ExperimentResults, style: SchemeStyle, row: Requirement, tes
 
 
 def summary_table(results: ExperimentResults, *, replay: bool = True) -> Table:
-    """A line per experiment of each row, with the mark that decided; rows without one say so."""
+    """A line per experiment of each row, with the threshold that decided; rows without one say so."""
     several = len(results.styles) > 1
     columns = [
         Column("section", "section", align="left"),
@@ -108,7 +104,7 @@ def summary_table(results: ExperimentResults, *, replay: bool = True) -> Table:
         Column("verdict", "verdict", align="left"),
         Column("test", "experiment", align="left", max_width=WIDTH),
         Column("measure", "measure", align="left", max_width=WIDTH),
-        Column("mark", "mark"),
+        Column("threshold", "threshold"),
         Column("found", "mean\n(95 % interval)"),
         *([Column("replay", "again", align="left")] if replay else []),
     ]
@@ -161,7 +157,7 @@ def _line(results: ExperimentResults, style: SchemeStyle, row: Requirement, test
     measured = f"{metric.label}, {one.group}" if one.group else metric.label
     return shown | {
         "measure": _wrapped(measured),
-        "mark": threshold_text(metric, one),
+        "threshold": threshold_text(metric, one),
         "found": f"{metric.show(one.value)}\n({interval})" if interval else metric.show(one.value),
     }
 
@@ -219,7 +215,7 @@ def _counts(results: ExperimentResults) -> list[str]:
         parts += [f"{author} for the author alone"] if author else []
         partly = sum(bool(row.tests and row.missing) for row in results.source.rows)
         partial = f" ({partly} of the tested ones are tested in part)" if partly else ""
-        found = ", ".join(parts) or "none judges it"
+        found = ", ".join(parts) or "no criteria apply"
         lines.append(f"{style.label}: of {counted(len(results.source.rows), 'row')} {found}{partial}.")
     return lines
 
@@ -254,7 +250,7 @@ def page(results: ExperimentResults) -> Page:
             Text(row.asks if row.level == NOTHING else f"{row.asks} {row.level}."),
             Facts(
                 [
-                    ("Marks", row.reason),
+                    ("Thresholds", row.reason),
                     ("Not tested yet", f"needs {row.missing}" if row.missing else ""),
                     ("For the author", row.author),
                     ("Again", replay(results, results.styles[0], row) if tests else ""),

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.observer import Observer
-from ccgym.experiments.path_result import CardPath, PathResult
 from ccgym.experiments.request import Written
-from ccgym.experiments.scorecard import JSON_FILE, PATHS_DIRECTORY, RANKING_FILE, RESULTS_FILE, Group, Scorecard
+from ccgym.experiments.views.path_result import CardPath, PathResult
+from ccgym.experiments.views.scorecard import PATHS_DIRECTORY, Group, Scorecard
 from ccgym.report.evaluation_report import write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, LIMITED_NOTE
 from ccgym.report.page import Block, Details, Heading, Page, Text, drawn, flags, warnings, write_report
@@ -160,15 +160,10 @@ def write(result: Scorecard, directory: Path, progress: Observer, *, figures: bo
     """Write the tables, and with ``figures`` the figures and the page."""
     for name, results in result.results.items():
         write_tables(results, directory / PATHS_DIRECTORY / name)
-    files = [
-        Written("results", directory / JSON_FILE),
-        Written("", directory / RESULTS_FILE),
-        Written("", directory / RANKING_FILE),
-        Written("each path", directory / PATHS_DIRECTORY),
-    ]
     return write_report(
-        page(result), directory, "scorecard", files, progress, figures=figures and any(result.rankings.values())
-    )
+        page(result), directory, "scorecard", progress, figures=figures and any(result.rankings.values()),
+        files=[Written("each path", directory / PATHS_DIRECTORY)],
+    )  # fmt: skip
 
 
 def footnotes(card: Scorecard) -> list[str]:

@@ -9,7 +9,7 @@
 ``policies``         exported policies: finding and loading them
 ``policy_card``      what is known about a policy
 ``kernel``           the kernel's congestion controls, ``tcp:NAME``, on real paths
-``programs``         programs of others, ``program:NAME``, on real paths
+``programs``         external programs, ``program:NAME``, on real paths
 ``quic``             a QUIC library's congestion controllers, ``quic:NAME``, on real paths
 ``python_classes``   schemes written in Python, ``FILE.py:CLASS``
 ``parameter_files``  files that are parameters of schemes

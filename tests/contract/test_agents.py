@@ -30,7 +30,6 @@ def test_the_folder_is_complete_and_loads(name: str) -> None:
     folder = ROOT / "agents" / name
     assert {file.name for file in folder.iterdir()} >= FILES, f"`ccgym train seeds {name}` writes {sorted(FILES)}"
     policy = parse_scheme(name).policy
-    assert policy is not None
     assert policy.card.name == name
     assert policy == find(f"{name}@{policy.version}")
     seeds = json.loads((folder / "seeds.json").read_text(encoding="utf-8"))
@@ -41,7 +40,6 @@ def test_the_folder_is_complete_and_loads(name: str) -> None:
 def test_the_configuration_deploys_the_agent_that_was_recorded(name: str) -> None:
     config = TrainConfig.load(name)
     policy = find(name)
-    assert policy is not None
     assert config.deployment.applied_to(config.agent).native() == policy.card.agent, (
         f"record it anew: ccgym train seeds {name}"
     )
@@ -65,7 +63,6 @@ def test_it_stops_pressing_where_nothing_comes_back(name: str, profile: str) -> 
 @pytest.mark.parametrize("name", AGENTS)
 def test_the_certificate_is_of_this_policy(name: str) -> None:
     policy = find(name)
-    assert policy is not None
     found = certify(policy).as_dict()
     recorded = dict(policy.card.certificate)
     assert recorded, f"`ccgym schemes certificate {name} --write` makes one"

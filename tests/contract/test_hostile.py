@@ -69,7 +69,6 @@ WEAK = {
 def test_agents_survive(name: str) -> None:
     """Progress in the end, and neither rate nor window beyond the limits that the card states."""
     policy = find(name)
-    assert policy is not None
     limits = policy.card.agent["action"]["limits"]
     top_rate, top_window = limits["rate"][1], limits["window"][1]
     for trouble, (where, least) in TROUBLES.items():

@@ -69,7 +69,6 @@ def simulated(case: str) -> tuple[Flow, ...]:
     if known["tcp"]:
         flows.append({"scheme": known["tcp"], "start": f"{known['tcp_start_s']}s"})
     run = simulate(path, flows, known["seconds"])
-    assert run.packets is not None
     count = known["seconds"] * 10**9 // bin_ns
     found = []
     for number in run.packets.flows:

@@ -112,7 +112,7 @@ def test_the_command_reports(evaluated: tuple[ResultSet, Path], tmp_path: Path) 
     assert main([str(directory), "--schemes", "vegas", "--out", str(out)]) == 0
     assert (out / "pantheon_report.pdf").stat().st_size > 10_000
     assert "Vegas" in (out / "pantheon_report.html").read_text()
-    assert not (directory / "ccgym_results.json").exists()
+    assert not (directory / "results.json").exists()
 
 
 @pytest.mark.long
@@ -195,7 +195,7 @@ def test_json_is_what_was_written(
     _, directory = evaluated
     assert main([str(directory), "--out", str(tmp_path), "--no-figures", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert printed == json.loads((tmp_path / "ccgym_results.json").read_text())
+    assert printed == json.loads((tmp_path / "results.json").read_text())
 
 
 # --- Hostile logs ----------------------------------------------------------------------------------------------------

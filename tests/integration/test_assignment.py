@@ -10,9 +10,8 @@ from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.run import parse_contenders
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.request import Request
-from ccgym.experiments.results import ExperimentResults
-from ccgym.experiments.run import run_experiments
-from ccgym.experiments.spec import ExperimentSet
+from ccgym.experiments.views.results import ExperimentResults
+from ccgym.experiments.views.verdicts import run_experiments
 from ccgym.report import experiment_report
 from ccgym.report.experiment_report import figures_of_test
 
@@ -23,7 +22,6 @@ pytestmark = pytest.mark.long
 def results(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResults:
     """One run of every scheme, profile and trace."""
     source = load_experiment("assignment", quick=True)
-    assert isinstance(source, ExperimentSet)
     request = Request(out=tmp_path_factory.mktemp("assignment"), schemes=parse_contenders("cubic,bbr,vegas"))
     return run_experiments(source, request)
 

@@ -48,7 +48,6 @@ class Endpoint:
 
     def line(self) -> str:
         """The next line on standard error."""
-        assert self.process.stderr is not None
         return self.process.stderr.readline().rstrip()
 
     def interrupt(self, number: signal.Signals) -> tuple[int, str, str]:

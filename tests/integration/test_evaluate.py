@@ -20,7 +20,6 @@ from ccgym.errors import ResultsError
 from ccgym.evaluation.backends import simulated
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.metrics import run_metrics
-from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.pantheon.logs import read_log
 from ccgym.evaluation.results import ResultSet
@@ -29,30 +28,13 @@ from ccgym.evaluation.runner import run_experiment
 from ccgym.evaluation.simulate import Record, simulate, simulate_prepared
 from tests.commands import evaluate as main
 from tests.refusals import refused
+from tests.watching import Watching
 
 TRACED = NetworkPath.from_mahimahi(
     "mm-delay 10 mm-loss uplink 0.01 mm-link 12mbps.trace 12mbps.trace "
     "--uplink-queue=droptail --uplink-queue-args=packets=20",
     name="small",
 )
-
-
-class Watcher(Silent):
-    """Remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.notices: list[str] = []
-        self.before = 0
-        self.ran: list[str] = []
-
-    def notice(self, text: str) -> None:
-        self.notices.append(text)
-
-    def begin(self, what: str, total: int, done: int = 0) -> None:
-        self.before = done
-
-    def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-        self.ran.append(note)
 
 
 def experiment(**changes: Any) -> Experiment:
@@ -74,8 +56,8 @@ def run_file(out: Path, results: ResultSet, scheme: str, run: int) -> Path:
     return (out / found.curves).with_suffix(".json")
 
 
-def sweep(out: Path, made: Experiment | None = None, **options: Any) -> tuple[ResultSet, Watcher]:
-    watcher = Watcher()
+def sweep(out: Path, made: Experiment | None = None, **options: Any) -> tuple[ResultSet, Watching]:
+    watcher = Watching()
     return run_experiment(made or experiment(), out, observer=watcher, **options), watcher
 
 
@@ -89,9 +71,8 @@ def test_pantheons_files_are_all_there_and_agree(tmp_path: Path) -> None:
         "pantheon_metadata.json",
         "pantheon_perf.json",
         "config.yml",
-        "ccgym_results.json",
-        "ccgym_results.csv",
-        "ccgym_differences.csv",
+        "results.json",
+        "results.csv",
         *(f"{scheme}_run{run}.csv" for scheme in ("cubic", "bbr") for run in (1, 2)),
         "ccgym_manifest.json",
         *(f"{scheme}_stats_run{run}.log" for scheme in ("cubic", "bbr") for run in (1, 2)),
@@ -126,7 +107,6 @@ def test_metrics_from_logs_are_metrics_from_arrays(tmp_path: Path) -> None:
     for cell in results.cells:
         from_log = run_metrics(read_log(tmp_path / f"{cell.scheme}_datalink_run1.log"))
         from_arrays = cell.record.metrics
-        assert from_arrays is not None
         assert from_log.capacity_mbps == pytest.approx(from_arrays.capacity_mbps, rel=1e-9)
         assert list(from_log.flows) == list(from_arrays.flows) == [1, 2]
         for log, array in [
@@ -197,7 +177,6 @@ def test_logs_are_byte_exact(tmp_path: Path) -> None:
     )
     flow = {"scheme": "fixed_window:cwnd=3", "handshake": False}
     run = simulate(path, [flow], "14ms", record=Record(link_events=True))
-    assert run.native is not None
     run.native.write_tunnel_log(tmp_path / "data", "data", 1.7e12)
     run.native.write_mm_log(tmp_path / "mm", "up", "# header")
     assert (tmp_path / "data").read_text() == TINY_DATALINK
@@ -216,14 +195,6 @@ def test_written_mm_logs_have_mahimahis_header(tmp_path: Path) -> None:
 # --- Resumption ----------------------------------------------------------------------------------------------------
 
 
-def test_what_is_there_is_not_run_again(tmp_path: Path) -> None:
-    first, watcher = sweep(tmp_path)
-    assert (watcher.before, len(watcher.ran)) == (0, 4)
-    again, watcher = sweep(tmp_path)
-    assert (watcher.before, watcher.ran) == (4, [])
-    assert numbers(again) == numbers(first)
-
-
 def test_only_what_is_missing_or_damaged_is_run_again(tmp_path: Path) -> None:
     first, _ = sweep(tmp_path)
     run_file(tmp_path, first, "bbr", 1).unlink()
@@ -231,7 +202,7 @@ def test_only_what_is_missing_or_damaged_is_run_again(tmp_path: Path) -> None:
     damaged.write_bytes(damaged.read_bytes()[:100])
     (tmp_path / "runs" / ".0123.json.partial").write_text("half a fi")
     again, watcher = sweep(tmp_path)
-    assert sorted(watcher.ran) == ["bbr_run1", "cubic_run2"]
+    assert sorted(watcher.names) == ["bbr_run1", "cubic_run2"]
     assert len(watcher.notices) == 1
     assert f"cubic_run2: {damaged.name} is not JSON" in watcher.notices[0]
     assert numbers(again) == numbers(first)
@@ -242,10 +213,10 @@ def test_logs_that_are_wanted_later_are_written_later(tmp_path: Path) -> None:
     sweep(tmp_path, logs="none")
     assert not (tmp_path / "cubic_datalink_run1.log").exists()
     _, watcher = sweep(tmp_path, logs="first")
-    assert sorted(watcher.ran) == ["bbr_run1", "cubic_run1"]
+    assert sorted(watcher.names) == ["bbr_run1", "cubic_run1"]
     (tmp_path / "cubic_datalink_run1.log").write_text("cut")
     _, watcher = sweep(tmp_path, logs="first")
-    assert watcher.ran == ["cubic_run1"]
+    assert watcher.names == ["cubic_run1"]
     assert "cubic_datalink_run1.log is cut off or was edited" in watcher.notices[0]
 
 
@@ -255,7 +226,10 @@ def test_an_edited_log_is_reported_and_written_again(tmp_path: Path) -> None:
     written = log.read_bytes()
     log.write_bytes(written.replace(b" + 1500 1\n", b" + 1400 1\n", 1))
     results, watcher = sweep(tmp_path, logs="first")
-    assert (watcher.ran, watcher.notices) == (["cubic_run1"], [f"cubic_run1: {log.name} was edited; running it again"])
+    assert (watcher.names, watcher.notices) == (
+        ["cubic_run1"],
+        [f"cubic_run1: {log.name} was edited; running it again"],
+    )
     lines = log.read_bytes().split(b"\n")
     assert lines[1:] == written.split(b"\n")[1:]
     begun = next(cell.started_epoch_s for cell in results.cells if (cell.scheme, cell.run) == ("cubic", 1))
@@ -269,7 +243,7 @@ def test_harmed_series_are_reported_and_written_again(tmp_path: Path, harm: Call
     written = series.read_text()
     series.write_text(harm(written))
     _, watcher = sweep(tmp_path, logs="none")
-    assert (watcher.ran, len(watcher.notices)) == (["cubic_run1"], 1)
+    assert (watcher.names, len(watcher.notices)) == (["cubic_run1"], 1)
     assert series.read_text() == written
 
 
@@ -361,7 +335,7 @@ def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
     process.communicate()
     kept = {file.name: file.stat().st_mtime_ns for file in (out / "runs").glob("*.json")}
     assert 5 <= len(kept) < 80, "it was killed in the middle"
-    assert not (out / "ccgym_results.json").exists()
+    assert not (out / "results.json").exists()
     resumed = start(out)
     output, _ = resumed.communicate(timeout=120)
     assert resumed.returncode == 0
@@ -451,5 +425,5 @@ def test_json_goes_to_standard_output_and_nothing_else_does(tmp_path: Path, capf
     data = json.loads(output)
     assert data["format"] == "ccgym-results"
     assert data["summary"][0]["scheme"] == "cubic"
-    assert data == json.loads((tmp_path / "ccgym_results.json").read_text())
+    assert data == json.loads((tmp_path / "results.json").read_text())
     assert "TCP Cubic" in error

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from ccgym.experiments.results import FORMAT
+from ccgym.experiments.views.results import FORMAT
+from tests.results_rows import document_of
 
 
 def finished(out: Path) -> dict[str, tuple[int, int]]:
@@ -72,7 +73,7 @@ def test_a_killed_sweep_ends_complete(conditions: int, kills: int, seed: int, tm
     assert len(now) == total
     assert all(intact(out / "runs" / name) for name in now)
     assert not list(out.rglob("*.partial"))
-    document = json.loads((out / "100.42mbps-rtt.json").read_text())
+    document = document_of(out)
     assert document["format"] == FORMAT
     assert [len(one["runs"]) for one in document["outcomes"]] == [total // 2] * 2
     assert document["left"] == 0

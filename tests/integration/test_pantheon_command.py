@@ -122,13 +122,13 @@ def test_from_test_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["plot", "--data-dir", str(data), "--no-graphs"]) == 0
     assert main(["analyze", "--data-dir", str(data)]) == 0
     assert (data / "pantheon_report.pdf").exists()
-    kept = (data / "ccgym_results.json").read_bytes()
+    kept = (data / "results.json").read_bytes()
     capsys.readouterr()
     assert main(["plot", "--data-dir", str(data), "--no-graphs", "--schemes", "bbr"]) == 0
     shown = capsys.readouterr().out
     assert "TCP BBR" in shown
     assert "Cubic" not in shown
-    assert (data / "ccgym_results.json").read_bytes() == kept, "all schemes are still there"
+    assert (data / "results.json").read_bytes() == kept, "all schemes are still there"
     assert main(["plot", "--data-dir", str(data), "--no-graphs", "--schemes", "bbrr"]) == 2
     explained(capsys.readouterr().err, "unknown-scheme at --schemes")
 

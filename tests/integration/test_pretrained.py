@@ -113,7 +113,6 @@ def on_fresh_draws(name: str) -> tuple[float, float, float]:
     environments, per_decision = Environments(config), config.evaluation.per_decision
     fresh = stream_seed(config.evaluation.seed, "test")
     policy = find(name)
-    assert policy is not None
 
     def decide(observations: Any, starts: Any) -> Any:
         actions, _ = policy.native.decide(observations, None)

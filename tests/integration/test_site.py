@@ -153,7 +153,7 @@ def test_another_condition_and_scheme_show_other_numbers(browser: Browser, pages
     assert "160" in settled(browser, "document.getElementById('parameters').textContent")
     row = "[...document.querySelectorAll('#net-metrics tr')].find((one) => one.textContent.includes('agg_throughput'))"
     shown = float(settled(browser, f"{row}?.cells[1].textContent"))
-    document = json.loads((results / "own_link" / "own_link.json").read_text(encoding="utf-8"))
+    document = json.loads((results / "own_link" / "results.json").read_text(encoding="utf-8"))
     outcome = next(one for one in document["outcomes"] if one["scheme"] == "vegas")
     run = next(one for one in outcome["runs"] if one["condition"] == "queue=160p" and one["run"] == 1)
     kept = json.loads((results / "own_link" / run["kept"]).read_text(encoding="utf-8"))
@@ -165,8 +165,8 @@ def test_another_condition_and_scheme_show_other_numbers(browser: Browser, pages
 
 
 def test_the_database_has_the_numbers_of_the_results(pages: Path, results: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow: pip install 'ccgym[arrow]'")
-    document = json.loads((results / "own_link" / "own_link.json").read_text(encoding="utf-8"))
+    pyarrow = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow: pip install 'ccgym[report]'")
+    document = json.loads((results / "own_link" / "results.json").read_text(encoding="utf-8"))
     runs = {(o["scheme"], r["condition"], r["run"]): r for o in document["outcomes"] for r in o["runs"]}
     values = [row for row in pyarrow.read_table(pages / "values.parquet").to_pylist() if row["results"] == "own_link"]
     assert len(values) == 2 * len(runs) == 24
@@ -198,7 +198,7 @@ def test_no_results_and_unfinished_ones_end_in_one_error(
     marker = results / "own_link" / "ccgym_experiment.json"
     (unfinished / marker.name).write_bytes(marker.read_bytes())
     assert site([str(unfinished), "--out", str(tmp_path / "site")]) == 2
-    explained(capsys.readouterr().err, "results-unfinished at own_link")
+    explained(capsys.readouterr().err, "results-missing at results.json")
     assert not (tmp_path / "site").exists()
 
 
@@ -227,7 +227,7 @@ def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
 def test_a_tampered_document_is_one_error_or_a_site(name: str, tmp_path: Path, results: Path) -> None:
     given = tmp_path / name
     shutil.copytree(results / name, given)
-    file = given / ("ccgym_gap.json" if name == "gap" else f"{name}.json")
+    file = given / "results.json"
     document = json.loads(file.read_text())
     short = {key: value for key, value in document.items() if key not in ("notes", "failures", "left")}
     refused = 0
@@ -247,13 +247,13 @@ def test_a_tampered_document_is_one_error_or_a_site(name: str, tmp_path: Path, r
 
 @pytest.mark.parametrize(
     "place",
-    [("experiment",), ("schemes", 0, "key"), ("tests", 0, "name"), ("outcomes", 0, "runs", 0, "kept")],
+    [("name",), ("schemes", 0, "key"), ("tests", 0, "name"), ("outcomes", 0, "runs", 0, "kept")],
 )
 @pytest.mark.parametrize("name", ["../../outside", "{outside}", "a/b/../../../c", "..", ".hidden", "", "x\0y"])
 def test_names_never_become_paths(place: tuple[Any, ...], name: str, tmp_path: Path, results: Path) -> None:
     given = tmp_path / "given"
     shutil.copytree(results / "own_link", given)
-    file = given / "own_link.json"
+    file = given / "results.json"
     document = json.loads(file.read_text())
     before = sorted(tmp_path.rglob("*"))
     file.write_text(json.dumps(changed(document, place, name.format(outside=tmp_path / "outside"))))
@@ -264,9 +264,7 @@ def test_names_never_become_paths(place: tuple[Any, ...], name: str, tmp_path: P
 @pytest.mark.long
 def test_what_has_a_report_of_its_own_is_there_with_its_ratings(browser: Browser, pages: Path, results: Path) -> None:
     browser.open(pages / "index.html")
-    ranking = json.loads((results / "prudentia" / "prudentia.json").read_text(encoding="utf-8"))["rankings"][
-        "prudentia"
-    ]
+    ranking = json.loads((results / "prudentia" / "results.json").read_text(encoding="utf-8"))["rankings"]["prudentia"]
     expected = {
         one["label"]: f"{one['score']['mean']:.2f}".replace("-", "−") for one in ranking if not one["reference"]
     }
@@ -294,7 +292,7 @@ def test_below_a_directory_what_cannot_be_used_is_left_out(
     (tmp_path / "ccperf").symlink_to(results / "ccperf")
     assert site([str(tmp_path), "--out", str(tmp_path / "site")]) == 0
     said = capsys.readouterr().out
-    assert "unfinished: it has not ended" in said
+    assert "unfinished/results.json" in said
     assert "other" not in said
     assert (tmp_path / "site" / "ccperf" / "ccperf.html").exists()
     assert site([str(tmp_path / "other"), "--out", str(tmp_path / "site")]) == 2

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccgym.evaluation.bootstrap import Center, bootstrap
-from ccgym.experiments.score import SCORE_FLOOR, MeanMetrics, dominates, pareto_optimal, score
+from ccgym.experiments.views.score import SCORE_FLOOR, MeanMetrics, dominates, pareto_optimal, score
 
 UTILIZATIONS = st.floats(1e-6, 1.2)
 RATIOS = st.floats(1.0, 1e6)

@@ -117,7 +117,6 @@ def test_an_agent_with_ecn_sees_the_marks_that_the_receiver_echoes(tmp_path: Pat
     card = json.loads(STEADY.with_suffix(".json").read_text())
     deployed.with_suffix(".json").write_text(json.dumps({**card, "agent": {**card["agent"], "ecn": True}}))
     run = backends.backend("emulated").run(path, [str(deployed)], "2s", 1)
-    assert run.native is not None
     assert json.loads(run.native.summary())["link"]["marks"] > 0
     assert run.flows[0].lost_packets == 0
 
@@ -285,7 +284,6 @@ def native(path: dict[str, Any], backend: str) -> dict[str, Any]:
     from ccgym.evaluation import backends
 
     run = backends.backend(backend).run(NetworkPath.from_any(path), ["aurora"], 8, 3)
-    assert run.packets is not None
     return {"throughput_mbps": run.total.throughput_mbps, "delay_mean_ms": float(run.packets.delay_ns.mean()) / 1e6}
 
 
@@ -296,7 +294,6 @@ def pretrained(path: dict[str, Any], backend: str) -> dict[str, Any]:
 
     config = TrainConfig.load("aurora")
     policy = find("aurora")
-    assert policy is not None
     env = make(path=path, agent=config.deployment.applied_to(config.agent), backend=backend, duration="8s")
     observation, _ = env.reset(seed=3)
     truncated, decisions = False, 0

@@ -57,7 +57,7 @@ def test_an_evaluation_without_root(as_nobody: list[str], tmp_path: Path) -> Non
         timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr + done.stdout
-    results = json.loads((out / "ccgym_results.json").read_text())
+    results = json.loads((out / "results.json").read_text())
     assert results["parameters"]["backend"] == "emulated"
     performance = json.loads((out / "pantheon_perf.json").read_text())
     for scheme in schemes:

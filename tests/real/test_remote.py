@@ -78,7 +78,10 @@ def evaluate_words(ssh: str, out: Path) -> list[str]:
 
 def innermost(pid: int) -> int:
     """The last descendant of a process; in its own namespace it has another number."""
-    while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+    # Any thread of a process may have started the next one.
+    while children := [
+        one for task in Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()
+    ]:
         pid = int(children[-1])
     return pid
 
@@ -100,7 +103,6 @@ def machines(folder: Path, up_ms: float, down_ms: float) -> Iterator[Machines]:
         env=ENVIRONMENT, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True,
     ) as process:  # fmt: skip
         try:
-            assert process.stdout is not None
             outside = process.stdout.readline().strip()
             yield Machines(["nsenter", f"--net=/proc/{innermost(process.pid)}/ns/net"], outside, folder)
         finally:
@@ -113,7 +115,6 @@ def time_server(enter: Sequence[str], ahead_s: float) -> Iterator[None]:
     words = [*enter, sys.executable, str(ROOT / "tests" / "time_server.py"), "127.0.0.1:123", str(ahead_s)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stdout is not None
             if process.stdout.readline() != "listening\n":
                 pytest.skip("needs UDP port 123, which another time server has")
             yield
@@ -134,7 +135,6 @@ def test_a_symmetric_path_and_another_clock(tmp_path: Path) -> None:
     assert len(results.cells) == len(schemes)
     for cell in results.cells:
         assert cell.invalid is None
-        assert cell.record.path_report is not None
         clocks = cell.record.path_report["clocks"]
         assert clocks["applied"] == "in-band"
         assert abs(clocks["offset_ms"]) < 2
@@ -144,7 +144,6 @@ def test_a_symmetric_path_and_another_clock(tmp_path: Path) -> None:
     for cell in (cubic, *kernel):
         assert 9 < cell.record.total.throughput_mbps < 12
         assert 20 < least_ms(tmp_path / "out", cell.scheme) < 24
-    assert cubic.record.flows[0].min_rtt_ms is not None
     assert cubic.record.flows[0].min_rtt_ms > 40
     assert (cubic.record.link.capacity_mbps, cubic.record.link.utilization) == (None, None)
 
@@ -170,7 +169,6 @@ def test_a_time_server_that_contradicts_the_packets_is_not_believed(tmp_path: Pa
     with machines(tmp_path, 10, 10) as two, time_server(two.near, 0.0), time_server([], 0.5):
         results = two.evaluate(tmp_path / "out", "--schemes", "cubic", "--ntp-addr", "127.0.0.1")
     (cell,) = results.cells
-    assert cell.record.path_report is not None
     assert cell.record.path_report["clocks"]["applied"] == "in-band"
     assert cell.record.path_report["notes"]
     assert 10 < least_ms(tmp_path / "out") < 14

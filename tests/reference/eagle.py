@@ -261,7 +261,6 @@ class Reference:
 
     def label(self) -> tuple[float, int]:
         """What the expert aims at, bit/s or packets, and the action whose result is nearest to it."""
-        assert self.expert is not None
         aim = self.expert.rate
         if not self.steers_rate:
             aim *= self.memory[-1]["min_rtt"] / self.packet_bits

@@ -24,7 +24,6 @@ from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.simulate import Record
 from ccgym.experiments.expand import Scenario, conditions, generator
 from ccgym.experiments.load import load_experiment
-from ccgym.experiments.spec import ExperimentSet
 from ccgym.schemes.flow import FlowSpec
 
 DATA: Final = Path(__file__).parent / "data"
@@ -54,7 +53,6 @@ DRAWS: Final = 40
 def _published() -> dict[str, Scenario]:
     """The experiments that are known by a published command line, as ``configs/experiments/ccperf.yaml`` has them."""
     found = load_experiment("ccperf")
-    assert isinstance(found, ExperimentSet)
     made = conditions(found.experiments[0])
     return {str(one.at["experiment"]): one.make(generator(0)) for one in made}
 
@@ -214,7 +212,6 @@ def values(runs: Sequence[RunRecord]) -> dict[tuple[str, str], float]:
 
 def _in_bins_of_ns3(run: RunRecord) -> dict[tuple[str, str], float]:
     """The variation of each flow's throughput: what depends on the bin in a run of longer round trips."""
-    assert run.series is not None
     found = {}
     for number, flow in enumerate(run.series["flows"], 1):
         steps = round(BIN_S / SAMPLING_S)

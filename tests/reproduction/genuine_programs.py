@@ -121,7 +121,6 @@ def flows(name: str, scheme: str) -> list[Any]:
 
 def read(name: str, run: RunRecord) -> Run:
     """What is kept of a run over one of :data:`PATHS`."""
-    assert run.packets is not None
     number = len(run.flows)
     packets, numbers = run.packets.of_flow(number), run.flows[number - 1]
     count = DURATION_S * 1000 // BIN_MS

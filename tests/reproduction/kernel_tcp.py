@@ -85,15 +85,12 @@ def simulated(path: str, scheme: str, mode: str = "", ack_every: int = 1, runs: 
     rows = []
     for seed in range(1, (runs or SEEDS[scheme]) + 1):
         run = ccgym.simulate(network, [flow], duration, seed, record)
-        assert run.native is not None
         events = run.native.link_events("up")
         drops = events["time_ns"][events["kind"] == DROP]
         packets = run.native.packets("data")
         left = packets["left_ns"] < 2**63
         delays = (packets["left_ns"][left] - packets["entered_ns"][left]) / 1e6
         total = run.total
-        assert total.delay_p95_ms is not None
-        assert total.loss is not None
         rows.append(
             {
                 "throughput_mbps": total.throughput_mbps,

@@ -136,7 +136,6 @@ def _run(conditions: dict[str, Any], scheme: str, seed: int, more_rtt_ms: float)
         "ack_delay": "25ms",
     }
     run = ccgym.simulate(network, [flow], f"{conditions['seconds']}s", seed, Record(packets=False, series="1ms"))
-    assert run.native is not None
     series = run.native.series()
     seconds = np.asarray(series["t_ns"]) / 1e9
     begin = int(np.searchsorted(seconds, WARM_UP_S))

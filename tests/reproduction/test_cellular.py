@@ -11,8 +11,7 @@ from ccgym.errors import PlatformError
 from ccgym.evaluation.run import contenders
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.request import Request
-from ccgym.experiments.run import run_experiments
-from ccgym.experiments.spec import ExperimentSet
+from ccgym.experiments.views.verdicts import run_experiments
 
 RECORDED = Path(__file__).parents[2] / "docs" / "data" / "cellular.csv"
 EXCEPTIONS = {"ledbat", "pcc", "vivace"}
@@ -50,7 +49,6 @@ def test_recorded_groups() -> None:
 @pytest.mark.long
 def test_the_recording_is_what_comes_out_today(tmp_path: Path) -> None:
     experiment = load_experiment("cellular")
-    assert isinstance(experiment, ExperimentSet)
     request = Request(out=tmp_path, schemes=contenders(experiment.schemes, "schemes"))
     try:
         run_experiments(experiment, request)

@@ -26,7 +26,6 @@ from ccgym.emulation.process import ProcessOutcome
 from ccgym.errors import PlatformError
 from ccgym.evaluation import runner
 from ccgym.evaluation.backends import real as real_backend
-from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.probe import Probe
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import contender, parse_contenders
@@ -35,18 +34,19 @@ from ccgym.experiments.adversary_finds import (
     CATALOG_FILE,
     DISTRIBUTION_FILE,
     FAR,
-    JSON_FILE,
     KEPT,
     LEAD,
     AdversaryResults,
 )
 from ccgym.experiments.adversary_search import ORACLE_FLOOR, AdversarySpec, Judge, minimized
 from ccgym.experiments.adversary_space import MAX_CHANGE, OPTIONAL, RANGES, Candidate, changed, crossed, drawn
-from ccgym.experiments.path_result import run_score
 from ccgym.experiments.request import Request
+from ccgym.experiments.views.path_result import run_score
 from ccgym.report.adversary_report import finds_table, page, terminal
 from ccgym.units import Nanoseconds
 from tests.commands import evaluate
+from tests.results_rows import document_of, rows_of
+from tests.watching import Watching
 
 WEAK = "fixed_window:cwnd=8"
 """Uses a slow path, and hardly any of one with a larger product."""
@@ -200,12 +200,8 @@ def test_the_same_seed_finds_the_same_and_what_is_kept_is_not_run_again(
 ) -> None:
     results, directory = weak
 
-    class Stops(Silent):
-        def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        hunted(tmp_path, observer=Stops())
+        hunted(tmp_path, observer=Watching(stop_after=1))
     begun = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "runs").iterdir()}
     assert begun
     again = hunted(tmp_path)
@@ -238,8 +234,9 @@ def test_finds_are_paths_a_catalog_and_a_distribution(weak: tuple[AdversaryResul
         assert "seed 1" in path.source
     paths = read_distribution(load_yaml(directory / DISTRIBUTION_FILE).data["paths"])
     assert paths.sample(np.random.default_rng(1)).uplink
-    stored = json.loads((directory / JSON_FILE).read_text())
-    assert stored["format"] == "ccgym-adversary"
+    stored = document_of(directory)
+    assert stored["kind"] == "adversary"
+    assert {row["scheme"] for row in rows_of(directory)} >= {find.scheme for find in results.finds}
     assert stored["schemes"][0]["finds"][0]["sentence"] == results.finds[0].sentence
 
 
@@ -260,7 +257,7 @@ def test_the_command_writes_figures_and_a_page(tmp_path: Path, capsys: pytest.Ca
     words = [WEAK, "--evaluations", "16", "--finds", "1", "--runtime", "2", "--runs", "1", "--max-rate", "20mbps"]
     assert main(["adversary", *words, "--confirm", "0", "--out", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
-    name = json.loads((tmp_path / "out" / JSON_FILE).read_text())["schemes"][0]["finds"][0]["name"]
+    name = document_of(tmp_path / "out")["schemes"][0]["finds"][0]["name"]
     assert f"again  ccgym evaluate --trace {tmp_path / 'out' / 'paths' / name}.yaml" in said.replace("\n", " ")
     assert (tmp_path / "out" / f"{name}.svg").is_file()
     page = (tmp_path / "out" / "adversary.html").read_text()

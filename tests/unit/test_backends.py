@@ -25,7 +25,6 @@ from ccgym.evaluation.backends import BACKENDS, backend, check_name, is_real
 from ccgym.evaluation.backends import real as real_backend
 from ccgym.evaluation.directory import differences
 from ccgym.evaluation.experiment import Experiment
-from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.prepared_run import Record, prepare
 from ccgym.evaluation.probe import Probe
 from ccgym.evaluation.results import ResultSet
@@ -37,6 +36,7 @@ from ccgym.report.evaluation_report import page, release_text, write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, evaluation_table, exact_table, markdown
 from tests.commands import evaluate as main
 from tests.refusals import explained, refused
+from tests.watching import Watching
 
 PATH = NetworkPath.from_mahimahi(
     "mm-delay 10 mm-loss uplink 0.01 mm-link 12mbps.trace 12mbps.trace "
@@ -67,7 +67,6 @@ class StandIn:
         failure = self.fails(plan)
         if failure:
             raise RealPathError("run-failed", failure, where="a step")
-        assert halt is not None
         spec = json.loads(json.dumps(plan.spec))
         for flow in spec["flows"]:
             flow["scheme"] = flow["scheme"].removeprefix("tcp:")
@@ -129,7 +128,6 @@ def test_a_real_run_is_told_what_the_simulator_is_told(stand_in: StandIn) -> Non
     assert plan.backend == "emulated"
     assert [flow.scheme for flow in run.flows] == ["cubic", "tcp:bbr"]
     assert (run.backend, run.seed) == ("emulated", 7)
-    assert run.path_report is not None
     assert run.path_report["uplink_release"]["p99_ns"] == 150_000
     assert RunRecord.from_json(run.to_json()).as_dict() == run.as_dict()
 
@@ -245,12 +243,7 @@ def test_an_interruption_halts_the_run_that_is_under_way(
 ) -> None:
     halted: list[bool] = []
 
-    class Interrupter(Silent):
-        def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-            raise KeyboardInterrupt
-
     def long_run(plan: Plan, halt: threading.Event | None = None) -> ProcessOutcome:
-        assert halt is not None
         if len(stand_in.plans) == 1:
             halted.append(halt.wait(10))
             raise RealPathError("run-abandoned", "given up")
@@ -258,23 +251,18 @@ def test_an_interruption_halts_the_run_that_is_under_way(
 
     monkeypatch.setattr(real_backend, "run_plan", long_run)
     with pytest.raises(KeyboardInterrupt):
-        run_experiment(experiment(), tmp_path, observer=Interrupter())
+        run_experiment(experiment(), tmp_path, observer=Watching(stop_after=1))
     assert halted in ([], [True])
 
 
 def test_logs_that_nobody_asked_for_do_not_repeat_a_real_run(stand_in: StandIn, tmp_path: Path) -> None:
-    notices: list[str] = []
-
-    class Listener(Silent):
-        def notice(self, text: str) -> None:
-            notices.append(text)
-
     made = experiment("cubic", runs=1)
     before = run_experiment(made, tmp_path, logs="none")
-    after = run_experiment(made, tmp_path, logs="all", observer=Listener())
+    watching = Watching()
+    after = run_experiment(made, tmp_path, logs="all", observer=watching)
     assert before.as_dict()["cells"] == after.as_dict()["cells"]
     assert len(stand_in.plans) == 1
-    assert "kept without packet logs" in notices[0]
+    assert "kept without packet logs" in watching.notices[0]
 
 
 # --- What the machine could not do ---------------------------------------------------------------------------------
@@ -315,7 +303,6 @@ def test_limited_runs_are_repeated_until_one_is_not(stand_in: StandIn, tmp_path:
     results = run_experiment(experiment("cubic", runs=1), tmp_path / "a", repeat_limited=3)
     assert len(stand_in.plans) == 3
     report = results.cells[0].record.path_report
-    assert report is not None
     assert (report["limited"], report["repeats"]) == (None, 2)
     assert [flag["message"] for flag in results.flags if flag["code"] == "path-note"] == [engine.REPEATED]
 
@@ -391,7 +378,7 @@ def test_the_command_line(
     words = ["--trace", "12mbps", "--backend", "emulated", "--schemes", "tcp:cubic,cubic,tcp:vegas", "--runs", "1"]
     assert main([*words, "--runtime", "1", "--no-figures", "--jobs", "2"]) == 0
     output = capsys.readouterr().out
-    assert (tmp_path / "results" / "12mbps-emulated" / "ccgym_results.json").exists()
+    assert (tmp_path / "results" / "12mbps-emulated" / "results.json").exists()
     assert "emulated: real packets over our own emulated path" in output
     assert "in real time: 0:01, and a little" in output, "two of three can be run, both at a time"
     assert "2 runs at a time share" in output

@@ -159,8 +159,6 @@ def test_the_experts_windows_keep_every_training_link_busy_at_less_delay_than_bb
         row, path = best_windows()[name], NetworkPath.named(name)
         bbr = simulate(path, ["bbr"]).total
         kept = simulate(path, [{"scheme": f"fixed_window:cwnd={row.window}", "profile": "udp"}]).total
-        assert kept.delay_p95_ms is not None
-        assert bbr.delay_p95_ms is not None
         assert kept.delay_p95_ms < bbr.delay_p95_ms
 
 
@@ -169,9 +167,7 @@ def test_on_the_report_s_path_the_window_meets_what_is_asked_of_indigo() -> None
     flow = {"scheme": f"fixed_window:cwnd={row.window}", "profile": "udp"}
     total = simulate(NetworkPath.named("77.72mbps"), [flow]).total
     assert total.throughput_mbps >= 74
-    assert total.delay_p95_ms is not None
     assert total.delay_p95_ms <= 64
-    assert total.loss is not None
     assert total.loss <= 0.02
 
 

@@ -73,7 +73,6 @@ def test_a_trace_that_is_not_there() -> None:
 def test_a_native_error_is_the_last_line() -> None:
     line = json.dumps({"place": "opening /dev/net/tun", "found": "EPERM", "expected": "rights", "hint": "be root"})
     error = native_error(f"something\n{line}\n\n")
-    assert error is not None
     assert (error.where, error.found, error.expected, error.hint) == (
         "opening /dev/net/tun", "EPERM", "rights", "be root",
     )  # fmt: skip

@@ -35,6 +35,7 @@ from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.store import Damage, RunStore, StoredRun, run_file
 from ccgym.schemes.flow import FlowSpec
 from tests.refusals import refused
+from tests.watching import Watching
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 
@@ -239,14 +240,10 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch: 
 
 
 def test_an_interruption_ends_the_runs_and_keeps_what_ended(tmp_path: Path) -> None:
-    class Interrupter(Silent):
-        def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-            raise KeyboardInterrupt
-
     runs = [run(), *(run(seed=seed, duration_ns=10**15) for seed in (2, 3))]
     with RunStore(tmp_path) as store:
         with pytest.raises(KeyboardInterrupt):
-            measure(runs, reduce=NUMBERS, store=store, jobs=2, observer=Interrupter())
+            measure(runs, reduce=NUMBERS, store=store, jobs=2, observer=Watching(stop_after=1))
         assert isinstance(store.load(runs[0], NUMBERS.text), StoredRun)
 
 

@@ -14,6 +14,7 @@ from ccgym.evaluation.run import parse_contenders
 from ccgym.experiments.request import Request, claim_directory, default_directory, identity
 from tests.commands import evaluate as main
 from tests.refusals import refused
+from tests.results_rows import document_of
 
 DATA = Path(__file__).with_name("data") / "experiments"
 
@@ -57,7 +58,7 @@ def test_a_new_experiment_is_one_yaml_file(
     out = tmp_path / "results" / "coexistence"
     for words in ("Coexistence with Cubic", "TCP BBR", "goodput ratio", "pass", "results/coexistence/coexistence.html"):
         assert words in shown
-    document = json.loads((out / "coexistence.json").read_text())
+    document = document_of(out)
     bbr = next(one for one in document["outcomes"] if one["scheme"] == "bbr")
     assert [one["key"] for one in bbr["conditions"]][:3] == [
         "start=0s,path=slow", "start=5s,path=slow", "start=0s,path=fast",
@@ -84,11 +85,11 @@ def test_a_scorecard_from_the_command_line(tiny: Path, capsys: pytest.CaptureFix
     output = capsys.readouterr().out
     for words in ("Oracle", "TCP Cubic", "score", "trained, held out"):
         assert (words in output) is (words != "trained, held out"), words
-    files = ("scorecard.html", "scorecard_ranking.svg", "scorecard_heat_map.svg", "scorecard.json", "scorecard.md")
+    files = ("scorecard.html", "scorecard_ranking.svg", "scorecard_heat_map.svg", "results.json", "scorecard.md")
     for name in files:
         assert str(Path("results", "calibrated-quick", name)) in output
         assert (tiny / "results" / "calibrated-quick" / name).stat().st_size > 100
-    document = json.loads((tiny / "results" / "calibrated-quick" / "scorecard.json").read_text())
+    document = document_of(tiny / "results" / "calibrated-quick")
     assert document["parameters"]["runs"] == 1
     assert document["provenance"]["command"].startswith("ccgym evaluate --experiment calibrated")
 
@@ -116,7 +117,7 @@ def test_a_failed_run_is_told_and_tried_again(
     output = capsys.readouterr().out
     assert "failed: 77.72mbps: reno, run 1" in output
     assert "out of luck" in output
-    assert json.loads(Path("here/scorecard.json").read_text())["failures"]
+    assert document_of(Path("here"))["failures"]
     monkeypatch.setattr(simulated.Simulated, "run", whole)
     assert main(words) == 0
     assert "5 were there already" in capsys.readouterr().out

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import fcntl
 import io
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccgym.errors import ConfigError, ResultsError, SimulationError
+from ccgym.errors import ConfigError, SimulationError
 from ccgym.evaluation.backends.real import RealPath
 from ccgym.evaluation.backends.simulated import Simulated
 from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.evaluation.run_record import RunRecord
-from ccgym.evaluation.spread import Spread
 from ccgym.experiments.criterion_spec import CriterionSpec
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.metrics import METRICS, Metric
@@ -28,14 +24,16 @@ from ccgym.experiments.metrics.ccperf import Ccperf
 from ccgym.experiments.outcome import Outcome, RunResult, Test
 from ccgym.experiments.plan import planned
 from ccgym.experiments.request import Request
-from ccgym.experiments.results import ExperimentResults
-from ccgym.experiments.run import judge, run_experiments
 from ccgym.experiments.spec import ExperimentSet, ExperimentSpec
+from ccgym.experiments.views.results import ExperimentResults
+from ccgym.experiments.views.verdicts import judge, run_experiments
 from ccgym.report import experiment_report, style
 from ccgym.report.experiment_report import WORDS, figures_of_test, quantity
 from ccgym.report.figures import chosen_figure
 from tests.commands import evaluate
 from tests.refusals import refused
+from tests.results_rows import document_of
+from tests.watching import Watching
 
 QUICK = load_experiment("weaknesses", quick=True)
 assert isinstance(QUICK, ExperimentSet)
@@ -44,25 +42,6 @@ BY_NAME = {test.name: test for test in TESTS}
 
 
 # --- Resume, damage, failures, errors ------------------------------------------------------------------------------
-
-
-class Progress(Silent):
-    """Remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.begun: list[int] = []
-        self.ran = self.kept = 0
-        self.notices: list[str] = []
-
-    def notice(self, text: str) -> None:
-        self.notices.append(text)
-
-    def begin(self, what: str, total: int, done: int = 0) -> None:
-        self.begun.append(total)
-
-    def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-        self.kept += by if kept else 0
-        self.ran += 0 if kept else by
 
 
 SMALL = BY_NAME["self_inflicted_loss"].spec.model_copy(
@@ -77,7 +56,7 @@ def set_of(*experiments: ExperimentSpec) -> ExperimentSet:
 
 
 def run(
-    directory: Path, schemes: str, experiment: ExperimentSpec = SMALL, progress: Progress | None = None, **request: Any
+    directory: Path, schemes: str, experiment: ExperimentSpec = SMALL, progress: Watching | None = None, **request: Any
 ) -> ExperimentResults:
     chosen = {"quick": True, "jobs": 1, "runs": 1, **request}
     made = Request(schemes=parse_contenders(schemes), out=directory, **chosen)
@@ -86,48 +65,6 @@ def run(
 
 def numbers(results: ExperimentResults) -> Any:
     return results.to_json()["outcomes"]
-
-
-def test_finished_runs_are_kept(tmp_path: Path) -> None:
-    progress = Progress()
-    first = run(tmp_path, "cubic", progress=progress, runs=2)
-    assert (progress.begun, progress.ran, progress.kept) == ([8], 8, 0)
-    again = Progress()
-    second = run(tmp_path, "cubic", progress=again, runs=2)
-    assert (again.begun, again.ran, again.kept) == ([8], 0, 8)
-    assert numbers(second) == numbers(first)
-
-
-def test_further_schemes_and_repetitions_only_add(tmp_path: Path) -> None:
-    run(tmp_path, "cubic")
-    progress = Progress()
-    results = run(tmp_path, "reno,cubic", progress=progress, runs=2)
-    assert (progress.ran, progress.kept) == (12, 4)
-    assert [one.key for one in results.styles] == ["reno", "cubic"]
-    alone = run(tmp_path / "other", "cubic", runs=2)
-    name = SMALL.name
-    assert alone.outcomes[name, "cubic"].as_dict() == results.outcomes[name, "cubic"].as_dict(), (
-        "a scheme's results do not depend on its company"
-    )
-
-
-def test_an_interrupted_experiment_goes_on(tmp_path: Path) -> None:
-    whole = run(tmp_path / "whole", "cubic")
-
-    class Stopping(Progress):
-        def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-            super().advance(what, by, note, kept=kept)
-            if self.ran == 2:
-                raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "cut", "cubic", progress=Stopping())
-    assert not (tmp_path / "cut" / "small.json").exists()
-    progress = Progress()
-    resumed = run(tmp_path / "cut", "cubic", progress=progress)
-    assert progress.kept >= 2
-    assert progress.kept + progress.ran == 4
-    assert numbers(resumed) == numbers(whole)
 
 
 HARM = ExperimentSpec.model_validate(
@@ -153,7 +90,7 @@ HARM = ExperimentSpec.model_validate(
 
 
 def test_harm_compares_with_the_flow_alone_which_runs_once(tmp_path: Path) -> None:
-    progress = Progress()
+    progress = Watching()
     results = run(tmp_path, "fixed_window:cwnd=2,fixed_rate:rate_mbps=11", HARM, progress)
     assert (progress.begun, progress.ran) == ([3], 3), "Reno alone is the same for both"
     small, large = (dict[str, Any](outcome.runs[0].values) for _, outcome in results.of_test(results.tests[0]))
@@ -161,7 +98,7 @@ def test_harm_compares_with_the_flow_alone_which_runs_once(tmp_path: Path) -> No
     assert small["harm"] == pytest.approx(small["share"], abs=0.03), "Reno loses what the other takes"
     assert large["harm"] > 0.7
     assert 0 <= small["delay"] < 0.2
-    again = Progress()
+    again = Watching()
     third = run(tmp_path, "fixed_window:cwnd=2,reno", HARM, again)
     assert (again.ran, again.kept) == (1, 2)
     assert third.outcomes["harm", "reno"].runs[0].values["harm"] == pytest.approx(0.5, abs=0.25)
@@ -207,27 +144,13 @@ def test_a_matrix_shows_every_condition(tmp_path: Path) -> None:
         wrong.draw(results, test)
 
 
-def test_damaged_runs_are_made_again(tmp_path: Path) -> None:
-    whole = run(tmp_path, "cubic")
-    files = sorted((tmp_path / "runs").glob("*.json"))
-    assert len(files) == 4
-    files[0].write_text(files[0].read_text().replace("loss", "Loss", 1))
-    files[1].write_text(files[1].read_text()[:100])
-    progress = Progress()
-    again = run(tmp_path, "cubic", progress=progress)
-    assert (progress.ran, progress.kept) == (2, 2)
-    assert len(progress.notices) == 2
-    assert all(notice.startswith("Self-inflicted loss: ") for notice in progress.notices)
-    assert numbers(again) == numbers(whole)
-
-
 def test_what_is_measured_differently_is_run_again(tmp_path: Path) -> None:
     run(tmp_path, "cubic")
     later = {key: {**options, "from": "20s"} for key, options in SMALL.metrics.items()}
-    progress = Progress()
+    progress = Watching()
     run(tmp_path, "cubic", SMALL.model_copy(update={"metrics": later}), progress)
     assert (progress.ran, progress.kept) == (4, 0)
-    progress = Progress()
+    progress = Watching()
     run(tmp_path, "cubic", SMALL.model_copy(update={"criteria": (), "title": "Another"}), progress)
     assert (progress.ran, progress.kept) == (0, 4), "what is made of the numbers does not matter"
 
@@ -239,7 +162,7 @@ def test_runs_are_made_again_when_a_metric_means_something_else(
     bare = SMALL.model_copy(update={"metrics": {name: {}}, "criteria": (), "figures": ()})
     run(tmp_path, "cubic", bare)
     monkeypatch.setattr(kind, "version", kind.version + 1)
-    progress = Progress()
+    progress = Watching()
     run(tmp_path, "cubic", bare, progress)
     assert (progress.ran, progress.kept) == (4, 0)
 
@@ -337,36 +260,11 @@ def test_schemes_that_cannot_be_simulated(tmp_path: Path) -> None:
         run(tmp_path, "tcp:cubic")
 
 
-def test_directories_of_others(tmp_path: Path) -> None:
-    (tmp_path / "taken").mkdir()
-    (tmp_path / "taken" / "ccgym_manifest.json").write_text("{}")
-    with refused(ResultsError, "directory-taken at taken"):
-        run(tmp_path / "taken", "cubic")
-    (tmp_path / "file").write_text("")
-    with refused(ResultsError, "file-unwritable at file"):
-        run(tmp_path / "file", "cubic")
-    (tmp_path / "locked").mkdir()
-    with (tmp_path / "locked" / ".ccgym_lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with refused(ResultsError, "directory-locked at locked"):
-            run(tmp_path / "locked", "cubic")
-
-
-def test_numbers_on_disk(tmp_path: Path) -> None:
-    results = run(tmp_path, "aurora,cubic", runs=2)
-    document = json.loads((tmp_path / "small.json").read_text())
-    assert document == json.loads(json.dumps(results.to_json()))
-    assert (document["format"], document["experiment"]) == ("ccgym-experiment", "small")
-    assert document["schemes"][0]["trained_on"] == "1.2–6 Mbit/s, 50–500 ms one way"
-    assert document["schemes"][1]["trained_on"] is None
-    outcome = document["outcomes"][0]
-    assert {"test", "scheme", "verdict", "headline", "criteria", "conditions", "runs"} == outcome.keys()
-    assert {one["run"] for one in outcome["runs"]} == {1, 2}
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "small.csv").read_text())))
-    assert len(rows) == 2 * 4 * 2, "schemes, conditions, metrics"
-    assert {row["inside_training_range"] for row in rows if row["scheme"] == "aurora"} == {"no"}
-    assert {row["inside_training_range"] for row in rows if row["scheme"] == "cubic"} == {""}
-    assert all(float(row["min"]) <= float(row["mean"]) <= float(row["max"]) for row in rows)
+def test_training_ranges_on_disk(tmp_path: Path) -> None:
+    run(tmp_path, "aurora,cubic", runs=2)
+    document = document_of(tmp_path)
+    assert [one["trained_on"] for one in document["schemes"]] == ["1.2–6 Mbit/s, 50–500 ms one way", None]
+    assert [{one["inside"] for one in outcome["conditions"]} for outcome in document["outcomes"]] == [{False}, {None}]
 
 
 def test_of_an_experiment_for_learned_policies_others_have_no_verdict(tmp_path: Path) -> None:
@@ -415,11 +313,7 @@ def test_a_metric_without_a_number_meets_no_criterion(tmp_path: Path) -> None:
     outcome = results.outcome(results.tests[0], "cubic")
     assert {value for one in outcome.runs for value in one.values.values()} == {None}
     assert outcome.verdict == "fail"
-    assert json.loads((tmp_path / "small.json").read_text())["outcomes"][0]["criteria"][0]["value"] is None
-
-
-def test_spreads() -> None:
-    assert Spread.of([1.0, 5.0, 3.0]) == Spread(3.0, 2.0, 1.0, 5.0, 3)
+    assert document_of(tmp_path)["outcomes"][0]["criteria"][0]["value"] is None
 
 
 def test_the_schemes_of_the_stress_tests() -> None:
@@ -473,7 +367,7 @@ def results() -> ExperimentResults:
 
 @pytest.mark.long
 def test_the_report_has_the_figures_of_the_yaml(results: ExperimentResults, tmp_path: Path) -> None:
-    progress = Progress()
+    progress = Watching()
     written = experiment_report.write(results, tmp_path, progress, figures=True)
     assert [file.file.name for file in written][:2] == ["weaknesses.html", "weakness_overview.svg"]
     figures = [name for test in TESTS for name in figures_of_test(results, test)]
@@ -499,7 +393,7 @@ def test_tables_without_figures(results: ExperimentResults, tmp_path: Path) -> N
     from rich.console import Console
 
     written = experiment_report.write(results, tmp_path, Silent(), figures=False)
-    assert [file.file.name for file in written] == ["weaknesses.md", "weaknesses.json", "weaknesses.csv"]
+    assert [file.file.name for file in written] == ["weaknesses.md", "results.json", "results.csv"]
     table = (tmp_path / "weaknesses.md").read_text(encoding="utf-8").splitlines()
     assert sum(line.startswith("|") for line in table) >= 2 + len(TESTS)
     for width in (60, 80, 160):
@@ -579,7 +473,7 @@ metrics: {goodput: {metric: goodput}, utilization: {metric: utilization}}
 """
     )
     assert evaluate(["--experiment", str(file), "--out", str(tmp_path / "out"), "--no-figures"]) == 0
-    (outcome,) = json.loads((tmp_path / "out" / "links.json").read_text())["outcomes"]
+    (outcome,) = document_of(tmp_path / "out")["outcomes"]
     goodputs = [one["metrics"]["goodput"]["mean"] for one in outcome["conditions"]]
     assert f"{min(goodputs):.2f} Mbit/s to {max(goodputs):.2f} Mbit/s" in outcome["headline"]
     mean = 100 * sum(one["metrics"]["utilization"]["mean"] for one in outcome["conditions"]) / 2

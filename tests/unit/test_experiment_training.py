@@ -10,10 +10,10 @@ from ccgym.config.curriculum import read_paths
 from ccgym.config.path import NetworkPath
 from ccgym.experiments.expand import conditions
 from ccgym.experiments.load import load_experiment
-from ccgym.experiments.run import inside_range
 from ccgym.experiments.scorecard_spec import ScorecardSpec
 from ccgym.experiments.spec import ExperimentSet
 from ccgym.experiments.training import Training, range_of_rows
+from ccgym.experiments.views.verdicts import inside_range
 from ccgym.schemes.reading import parse_scheme
 
 # --- The range of training --------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from ccgym.evaluation.run_numbers import PACKET_COLUMNS, SERIES_COLUMNS, FlowRec
 from ccgym.evaluation.run_record import RunRecord, logged_series, series_table
 from ccgym.evaluation.runner import run_experiment
 from tests.refusals import refused
+from tests.results_rows import rows_of
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 FLOW_FIELDS = [field.name for field in fields(FlowRecord)]
@@ -213,11 +214,11 @@ def test_an_experiment_leaves_csv(results: ResultSet, tmp_path: Path) -> None:
     made = run_experiment(experiment, tmp_path)
     with (tmp_path / "cubic_run1.csv").open(newline="") as text:
         assert len(list(csv.DictReader(text))) == 10
-    with (tmp_path / "ccgym_results.csv").open(newline="") as text:
-        (row,) = csv.DictReader(text)
-    assert float(row["throughput_mbps"]) == pytest.approx(made.cells[0].record.flows[0].throughput_mbps)
-    assert row["counts"] == "True"
-    assert row["completion_s"] == ""
+    measured = {(row["flow"], row["metric"]): (float(row["value"]), row["unit"]) for row in rows_of(tmp_path)}
+    (cell,) = made.cells
+    assert measured["1", "throughput_mbps"] == (cell.record.flows[0].throughput_mbps, "Mbit/s")
+    assert measured["", "delay_p95_ms"] == (cell.record.total.delay_p95_ms, "ms")
+    assert ("1", "completion_s") not in measured, "what is not known has no row"
     text = (tmp_path / "cubic_run1.csv").read_bytes()
     (tmp_path / "cubic_run1.csv").unlink()
     run_experiment(experiment, tmp_path)

@@ -30,15 +30,16 @@ from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.probe import Probe
 from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.scheme_summary import SchemeSummary
-from ccgym.experiments.gap import GAP_FILE, Deviation, Gap, apart_by, differences, run_gap, with_host_jitter
 from ccgym.experiments.gap_spec import GapSpec
 from ccgym.experiments.request import Request
+from ccgym.experiments.views.gap import Deviation, Gap, apart_by, differences, run_gap, with_host_jitter
 from ccgym.report import gap_report
 from ccgym.report.figures.gap_series import delay_line, gap_figure, total_egress
 from ccgym.report.gap_report import gap_table, page
 from ccgym.report.style import house_style
 from ccgym.report.table import Table
 from tests.refusals import explained, refused
+from tests.results_rows import document_of
 
 PATH = NetworkPath.from_mahimahi(
     "mm-delay 10 mm-loss uplink 0.001 mm-link 12mbps.trace 12mbps.trace "
@@ -82,7 +83,7 @@ def gap(out: Path, schemes: str = "cubic,tcp:cubic", backends: str = "sim,emulat
 
 def test_every_scheme_on_every_backend(tmp_path: Path, reality: list[str]) -> None:
     made = gap(tmp_path)
-    rows = made.rows()
+    rows = made.compared()
     assert [(row.scheme, row.backend) for row in rows] == [
         (scheme, backend) for scheme in ("cubic", "tcp_cubic") for backend in ("sim", "emulated", "mahimahi")
     ]
@@ -106,20 +107,13 @@ def test_every_scheme_on_every_backend(tmp_path: Path, reality: list[str]) -> No
 
 def test_for_the_kernels_the_simulator_runs_ours(tmp_path: Path, reality: list[str]) -> None:
     made = gap(tmp_path, "tcp:cubic,tcp:scalable", "sim,emulated", runs=1)
-    simulated, emulated, missing, unavailable = made.rows()
+    simulated, emulated, missing, unavailable = made.compared()
     assert simulated.throughput_mbps is not None
     assert "our own cubic" in simulated.note
     assert emulated.against["sim"]["loss"].absolute == 0, "the kernel's and ours have the same seeds"
     assert missing.throughput_mbps is None
     assert "we have no scalable" in missing.note
     assert "unavailable: this kernel has no scalable" in unavailable.note
-
-
-def test_it_goes_on_where_it_stopped(tmp_path: Path, reality: list[str]) -> None:
-    gap(tmp_path, "cubic", "sim,emulated")
-    before = len(reality)
-    gap(tmp_path, "cubic", "sim,emulated,mahimahi")
-    assert [line.split()[0] for line in reality[before:]] == ["mahimahi", "mahimahi"]
 
 
 def test_simulated_hosts_may_be_inexact_too(tmp_path: Path, reality: list[str]) -> None:
@@ -136,12 +130,12 @@ def test_simulated_hosts_may_be_inexact_too(tmp_path: Path, reality: list[str]) 
         }
     )
     made = run_gap(spec, Request(tmp_path / "inexact", tuple(parse_contenders("cubic"))))
-    simulated, emulated = made.rows()
+    simulated, emulated = made.compared()
     assert (simulated.runs, emulated.runs) == (3, 1)
     starts = [cell.record.flows[0].start_s for cell in made.results["sim"].cells]
     assert len({0.0, *starts}) == 4
     assert max(starts) <= 0.001
-    assert emulated.throughput_mbps == exact.rows()[1].throughput_mbps, "reality has its own"
+    assert emulated.throughput_mbps == exact.compared()[1].throughput_mbps, "reality has its own"
     assert simulated.throughput_mbps is not None
     assert simulated.throughput_mbps.std is not None
     assert simulated.throughput_mbps.std > 0
@@ -161,7 +155,7 @@ def test_which_host_is_closest(tmp_path: Path, reality: list[str]) -> None:
         those = [row for row in rows if row.scheme == scheme]
         assert [row.closest for row in those].count(True) == 1
         assert min(those, key=lambda row: row.apart).closest
-        assert dict(those[0].against) == made.rows()[0 if scheme == "bbr" else 2].against["mahimahi"]
+        assert dict(those[0].against) == made.compared()[0 if scheme == "bbr" else 2].against["mahimahi"]
     assert len({row.apart for row in rows if row.scheme == "bbr"}) > 2, "hosts differ"
     assert [row.values["closest"] for row in gap_report.host_table(made).rows].count("closest") == 2
     assert len(made.to_json()["hosts"]) == len(rows)
@@ -212,7 +206,7 @@ def test_it_says_how_long_before_the_flows_traces_began(tmp_path: Path) -> None:
     assert leads is not None
     assert set(leads[:2]) <= {600, 601}
     assert leads[2] == 36
-    assert json.loads((tmp_path / GAP_FILE).read_text())["trace_leads_ms"] == {"mahimahi": list(leads)}
+    assert document_of(tmp_path)["trace_leads_ms"] == {"mahimahi": list(leads)}
     assert sum(line.startswith("mahimahi: ") for line in gap_table(made).notes) == 1
 
 
@@ -325,7 +319,7 @@ def test_files(tmp_path: Path) -> None:
     assert 'data-type="image/svg+xml"' in html
     assert "http" not in html.split("</style>")[1], "it needs no network"
     assert "TCP Cubic" in html
-    data = json.loads((tmp_path / GAP_FILE).read_text())
+    data = document_of(tmp_path)
     assert [row["backend"] for row in data["rows"]] == ["sim", "emulated"]
     assert data["rows"][1]["against"]["sim"]["throughput_mbps"]["beyond"] is False
 
@@ -357,7 +351,7 @@ def test_the_gap_is_an_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert cli([*words, "--out", str(tmp_path)]) == 0
     output = capsys.readouterr().out
     assert "beyond tolerance" in output
-    assert json.loads((tmp_path / GAP_FILE).read_text())["reference"] == "mahimahi"
+    assert document_of(tmp_path)["reference"] == "mahimahi"
     assert cli([*words, "--out", str(tmp_path), "--seed", "2"]) == 2
     explained(capsys.readouterr().err, "directory-taken")
 

@@ -56,7 +56,6 @@ def reference_states(path: NetworkPath, window: int, seed: int, seconds: float) 
     """Length in ns and the three averages of every step of a sender with a constant window, read from its packets."""
     flow = {"scheme": "fixed_window", "params": {"cwnd": window}, "profile": "udp"}
     run = simulate(path, [flow], seconds, seed, Record(series=0))
-    assert run.native is not None
     left = [int(time) for time in run.native.packets("data")["entered_ns"]]
     heard = [int(time) for time in run.native.packets("ack")["left_ns"] if time != NEVER]
     reference = indigo.Reference()

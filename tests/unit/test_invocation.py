@@ -89,7 +89,7 @@ def test_records_name_the_command(way: str, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     words = ["--trace", "12mbps", "--schemes", "cubic", "--runs", "1", "--runtime", "1", "--no-figures", "--out", "o"]
     assert main(["evaluate", *words]) == 0
-    results = json.loads((tmp_path / "o" / "ccgym_results.json").read_text())
+    results = json.loads((tmp_path / "o" / "results.json").read_text())
     assert results["provenance"]["command"] == f"{TYPED[way][0]} {' '.join(words)}"
 
 
@@ -136,7 +136,6 @@ def test_what_is_missing_names_what_brings_it(
 ) -> None:
     monkeypatch.setattr("ccgym.cli.common.__file__", str(tmp_path / "ccgym" / "cli" / "common.py"))
     error = missing_package(ModuleNotFoundError("missing", name=package))
-    assert error is not None
     assert hint in error.hint
     assert "--no-figures" not in str(error)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -20,7 +18,12 @@ from ccgym.evaluation.bootstrap import bootstrap, centered
 from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.experiments.expand import conditions, generator, run_seed
-from ccgym.experiments.games import (
+from ccgym.experiments.load import load_experiment
+from ccgym.experiments.outcome import Test
+from ccgym.experiments.plan import planned
+from ccgym.experiments.request import Request
+from ccgym.experiments.spec import ExperimentSet, ExperimentSpec, Games
+from ccgym.experiments.views.games import (
     fair_share_rating,
     fair_share_winners,
     improvement,
@@ -28,19 +31,15 @@ from ccgym.experiments.games import (
     whole,
     worst,
 )
-from ccgym.experiments.league import League, run_league
-from ccgym.experiments.league_section import WEIGHTS
-from ccgym.experiments.load import load_experiment
-from ccgym.experiments.outcome import Test
-from ccgym.experiments.plan import planned
-from ccgym.experiments.request import Request
-from ccgym.experiments.score import score
-from ccgym.experiments.spec import ExperimentSet, ExperimentSpec, Games
+from ccgym.experiments.views.league import League, run_league
+from ccgym.experiments.views.league_section import WEIGHTS
+from ccgym.experiments.views.score import score
 from ccgym.report import league_report
 from ccgym.report.figures import figures_of
 from ccgym.report.style import house_style
 from ccgym.schemes.reading import parse_scheme
 from tests.refusals import refused
+from tests.watching import Watching
 
 LEAGUE = load_experiment("league")
 assert isinstance(LEAGUE, ExperimentSet)
@@ -191,21 +190,7 @@ SMALL = ExperimentSet(
 SCHEMES = "cubic,vegas,bbr3,oracle"
 
 
-class Progress(Silent):
-    """Counts what was run and what was there."""
-
-    def __init__(self, stop_after: int | None = None) -> None:
-        self.ran = self.kept = 0
-        self.stop_after = stop_after
-
-    def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-        self.kept += by if kept else 0
-        self.ran += 0 if kept else by
-        if self.ran == self.stop_after:
-            raise KeyboardInterrupt
-
-
-def run(out: Path, schemes: str = SCHEMES, progress: Progress | None = None) -> League:
+def run(out: Path, schemes: str = SCHEMES, progress: Watching | None = None) -> League:
     return run_league(SMALL, Request(out=out, schemes=parse_contenders(schemes)), progress)
 
 
@@ -223,21 +208,6 @@ def test_a_league_is_what_has_games() -> None:
     weaknesses = load_experiment("weaknesses/self_inflicted_loss")
     assert isinstance(weaknesses, ExperimentSet)
     assert weaknesses.kind == "experiment"
-
-
-def test_an_interrupted_league_goes_on_and_schemes_are_added(tmp_path: Path, made: tuple[League, Path]) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, "cubic,vegas", Progress(stop_after=5))
-    assert not (tmp_path / "league.json").exists()
-    more = Progress()
-    run(tmp_path, "cubic,vegas", more)
-    assert more.kept >= 5
-    assert more.ran + more.kept == 14
-    last = Progress()
-    whole_league = run(tmp_path, SCHEMES, last)
-    assert (last.kept, last.ran) == (14, 14)
-    assert whole_league.rankings == made[0].rankings
-    assert whole_league.games_csv() == made[0].games_csv()
 
 
 def test_sections_hold_every_path_and_references_do_not_play(made: tuple[League, Path]) -> None:
@@ -300,19 +270,6 @@ def test_a_path_without_a_scheme_is_left_out_for_all(made: tuple[League, Path]) 
     notes = league_report.footnotes(holed)
     assert any("1 path left out" in note for note in notes)
     assert any("no numbers of BBRv3, Oracle" in note for note in notes)
-
-
-def test_files_hold_all_of_it(made: tuple[League, Path]) -> None:
-    league, out = made
-    document = json.loads((out / "league.json").read_text())
-    assert document == json.loads(json.dumps(league.to_json()))
-    assert (document["format"], document["version"]) == ("ccgym-league", 1)
-    with (out / "league.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {row["section"] for row in rows} == {"all", "ccbench_single", "ccbench_cubic", "genet_rl3"}
-    with (out / "league_games.csv").open(newline="") as file:
-        games = list(csv.DictReader(file))
-    assert len(games) == 4 * (2 * 4 + 4 + 4)
 
 
 # --- What is shown ---------------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from ccgym.evaluation.run import parse_contenders
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.operating_points import OperatingPoint, operating_points
 from ccgym.experiments.request import Request
-from ccgym.experiments.results import ExperimentResults
-from ccgym.experiments.run import run_experiments
+from ccgym.experiments.views.results import ExperimentResults
+from ccgym.experiments.views.verdicts import run_experiments
 from ccgym.report.experiment_report import compared_table
 from ccgym.report.figures import chosen_figure
 from ccgym.report.operating_figures import OperatingOptions, Runs

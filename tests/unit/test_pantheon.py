@@ -188,7 +188,6 @@ def elements() -> list[dict[str, object]]:
 
 def test_mm_log_header() -> None:
     header = mm_log_header(elements(), [], "up", 1700000000000.4, ["ccgym", "demo"], "up.log")
-    assert header is not None
     assert header.splitlines() == [
         "# mahimahi mm-link (Uplink) [demo.trace] > up.log",
         "# command line: 'ccgym' 'demo'",

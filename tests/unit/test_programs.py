@@ -1,4 +1,4 @@
-"""Programs of others among the schemes: their YAML, Pantheon's wrappers, names, styles, what is refused and where."""
+"""External programs among the schemes: their YAML, Pantheon's wrappers, names, styles, what is refused and where."""
 
 from __future__ import annotations
 
@@ -102,7 +102,6 @@ def test_files_are_found_from_here(mine: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_the_version_is_of_all_that_is_known(mine: Path) -> None:
     choice = parse_scheme(f"program:{mine}")
     first = choice.version
-    assert choice.provenance is not None
     assert (choice.provenance["version"], choice.provenance["sha256"]) == ("mine 1.0", first)
     assert choice.identity == {"scheme": "program:mine", "program": first}
     executable(mine.parent / "mine.sh", "#!/bin/sh\necho mine 1.0 # changed\n")
@@ -189,7 +188,6 @@ def test_one_of_your_own_needs_no_source_and_no_way_to_get_it(mine: Path) -> Non
     assert choice.why_unavailable() is None
     mine.write_text(json.dumps({**own, "version": ["{here}/absent", "--version"]}))
     reason = choice.why_unavailable()
-    assert reason is not None
     assert f"{mine.parent}/absent --version" in reason
     for program in programs.packaged():
         assert program.declared.reference

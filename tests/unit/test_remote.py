@@ -76,7 +76,6 @@ def test_metadata_are_pantheons_and_are_read_back() -> None:
     assert Hosts.of_metadata({"mode": "local"}) is None
     # Old versions of Pantheon wrote less.
     bare = Hosts.of_metadata({"mode": "remote"})
-    assert bare is not None
     assert bare.text == "local host (local) → remote host (remote)"
 
 
@@ -115,7 +114,6 @@ def test_a_backend_for_each_kind_of_path(path: Any, name: str) -> None:
 
 def hosts(line: str) -> Hosts:
     path = remote_path(parsed("evaluate", shlex.split(line)))
-    assert path is not None
     return path.hosts
 
 
@@ -190,7 +188,6 @@ def test_packets_fit_into_the_tunnel(stand_in: StandIn) -> None:
     assert sizes[0] == remote.MTU == 1464
     assert sizes[1] < 1100
     assert (run.backend, run.link.capacity_mbps, run.link.utilization) == ("remote", None, None)
-    assert run.series is not None
     with refused(ConfigError, "backend-unsuitable at flows[0]"):
         backend("remote").run(HostPath(CELLULAR), [{"scheme": "cubic", "rtt": "50ms"}], 1, 1)
 
@@ -242,8 +239,6 @@ def test_raw_logs_are_in_each_ends_own_clock_and_merge_to_the_same_packets(stand
         raw = PantheonDirectory.open(tmp_path).runs[0]
         assert raw.logs[link].merged is None
         again = raw.read(link)
-        assert merged is not None
-        assert again is not None
         assert np.abs(again.delay_ns - merged.delay_ns).max() <= 2000, "rounded to the microsecond at both ends"
 
 

@@ -22,7 +22,8 @@ from ccgym.emulation import python_schemes, remote, remote_end
 from ccgym.emulation.plan import Plan, PolicyFiles, TunnelEnd
 from ccgym.emulation.programs import ProgramWords
 from ccgym.emulation.python_schemes import PythonSource
-from ccgym.emulation.remote_end import RemoteEnd, packed_half, remote_command, unpacked_half
+from ccgym.emulation.remote_end import RemoteEnd, remote_command
+from ccgym.emulation.remote_messages import packed_half, unpacked_half
 from ccgym.errors import ConfigError, RealPathError
 from tests.refusals import refused
 

@@ -13,7 +13,6 @@ from pypdf import PdfReader
 from rich.console import Console
 
 from ccgym.errors import ResultsError
-from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run_numbers import FlowRecord
 from ccgym.evaluation.scheme_summary import CellFailure, CellResult
@@ -26,19 +25,7 @@ from ccgym.report.pdf import write_pdf
 from ccgym.report.style import house_style, save
 from tests.refusals import refused
 from tests.unit.made_up_results import cell, curves, many, metrics, result_set
-
-
-class Counter(Silent):
-    """Counts what was drawn."""
-
-    def __init__(self) -> None:
-        self.done: dict[str, int] = {}
-
-    def begin(self, what: str, total: int, done: int = 0) -> None:
-        self.done[what] = 0
-
-    def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-        self.done[what] += by
+from tests.watching import Watching
 
 
 def test_markdown() -> None:
@@ -154,7 +141,7 @@ def test_build_report_writes_pantheons_files(tmp_path: Path) -> None:
     results = result_set(cells=result_set().cells[:2])
     for one in results.cells:
         (tmp_path / one.curves).write_bytes(curves().to_bytes())
-    told = Counter()
+    told = Watching()
     write_tables(results, tmp_path)
     build_report(results, tmp_path, jobs=1, observer=told)
     assert {file.name for file in tmp_path.iterdir() if file.is_file()} == {
@@ -185,7 +172,7 @@ def test_build_report_writes_pantheons_files(tmp_path: Path) -> None:
     }
     assert "Figure is missing" not in (tmp_path / "pantheon_report.html").read_text()
     assert sum(len(one.images) for one in PdfReader(tmp_path / "pantheon_report.pdf").pages) == 3 + 2 * 2
-    assert told.done["figures"] == 2
+    assert told.stages["figures"] == 2
 
 
 def with_curves(directory: Path, results: ResultSet, flows: int = 1) -> ResultSet:
@@ -229,9 +216,9 @@ def test_only_what_has_changed_is_drawn_again(tmp_path: Path) -> None:
     def build(what: ResultSet) -> tuple[int, set[str]]:
         """Runs that were drawn, and the names of the figures that are new files."""
         before = {file: file.stat().st_mtime_ns for file in tmp_path.glob("*.p*")}
-        told = Counter()
+        told = Watching()
         build_report(what, tmp_path, jobs=1, observer=told)
-        drawn = told.done.get("figures", 0)
+        drawn = told.stages.get("figures", 0)
         return drawn, {file.name for file in tmp_path.glob("*.p*") if file.stat().st_mtime_ns != before.get(file)}
 
     assert build(results)[0] == 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,11 +20,12 @@ from ccgym.experiments.outcome import RunResult as Ran
 from ccgym.experiments.outcome import Test, Verdict, evidence_of
 from ccgym.experiments.plan import planned
 from ccgym.experiments.request import Request
-from ccgym.experiments.requirements import MOST_MBPS, MOST_S, run_requirements, sample
-from ccgym.experiments.results import Confirmed, ExperimentResults
 from ccgym.experiments.run import Executed
+from ccgym.experiments.views.requirements import MOST_MBPS, MOST_S, run_requirements, sample
+from ccgym.experiments.views.results import Confirmed, ExperimentResults
 from ccgym.report.requirements_report import confirmed_table, decisive, open_table, page, summary_table
 from tests.refusals import refused
+from tests.results_rows import document_of
 
 FOUND = load_experiment("rfc9743", quick=True)
 assert isinstance(FOUND, spec.ExperimentSet)
@@ -238,7 +238,7 @@ def test_the_command_writes_a_report(tmp_path: Path) -> None:
     out = tmp_path / "report"
     words = ["rfc9743", "cubic", "--only", "7.9", "--quick", "--out", str(out)]
     assert main(words) == 0
-    document = json.loads((out / "rfc9743.json").read_text())
+    document = document_of(out)
     assert (document["document"], [row["section"] for row in document["rows"]]) == ("RFC 9743", ["7.9"])
     html = (out / "rfc9743.html").read_text()
     for part in ("TCP Cubic", 'data-type="image/svg+xml"', "MUST"):

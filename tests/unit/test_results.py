@@ -15,13 +15,16 @@ from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
+from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.results import ResultSet, SchemeStyle
+from ccgym.evaluation.results_file import read_results
 from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.run_numbers import FlowRecord, LinkRecord
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.scheme_summary import CellFailure, CellResult
 from ccgym.evaluation.spread import Spread
 from ccgym.files import atomic_write
+from ccgym.report.site import find_results, write_site
 from tests.refusals import refused
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
@@ -132,7 +135,7 @@ def test_ignored_runs_do_not_count() -> None:
 
 def test_results_survive_storage(tmp_path: Path) -> None:
     results = result_set()
-    atomic_write(tmp_path / "ccgym_results.json", json.dumps(results.as_dict()))
+    atomic_write(tmp_path / "results.json", json.dumps(results.as_dict()))
     loaded = ResultSet.load(tmp_path)
     assert loaded.as_dict() == results.as_dict()
     assert loaded.trajectory_hash == results.trajectory_hash
@@ -141,16 +144,16 @@ def test_results_survive_storage(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        (None, "results-missing at ccgym_results.json"),
-        ('{"format": "ccgym-results", "ver', "results-damaged at ccgym_results.json"),
-        ('{"format": "something-else", "version": 1}', "results-version at ccgym_results.json"),
-        ('{"format": "ccgym-results", "version": 99}', "results-version at ccgym_results.json"),
-        ('{"format": "ccgym-results", "version": 1}', "results-damaged at ccgym_results.json"),
+        (None, "results-missing at results.json"),
+        ('{"format": "ccgym-results", "ver', "results-damaged at results.json"),
+        ('{"format": "something-else", "version": 1}', "results-version at results.json"),
+        ('{"format": "ccgym-results", "version": 99}', "results-version at results.json"),
+        ('{"format": "ccgym-results", "version": 1}', "results-damaged at results.json"),
     ],
 )
 def test_damaged_results_are_named(tmp_path: Path, text: str | None, found: str) -> None:
     if text is not None:
-        (tmp_path / "ccgym_results.json").write_text(text)
+        (tmp_path / "results.json").write_text(text)
     with refused(ResultsError, found):
         ResultSet.load(tmp_path)
 
@@ -174,3 +177,24 @@ def test_published_means_are_those_of_the_published_runs() -> None:
         assert throughput == pytest.approx(result.throughput_mbps, abs=0.0051)
         assert delay == pytest.approx(result.delay_p95_ms, abs=0.0051)
         assert loss == pytest.approx(result.loss, abs=0.000051)
+
+
+FORMER = Path(__file__).parent / "data" / "results_v1"
+"""Made by ccgym of 2026-11-29: `evaluate --trace 12mbps --schemes cubic,bbr --runs 2 --runtime 3`, an experiment and a
+league of two conditions."""
+
+
+def test_results_of_the_version_before_are_read(tmp_path: Path) -> None:
+    results = ResultSet.load(FORMER / "evaluation")
+    assert results.trajectory_hash == "20e284cebea7c911"
+    assert [(one.style.key, len(one.valid_runs)) for one in results.schemes] == [("cubic", 2), ("bbr", 2)]
+    kinds = {name: read_results(FORMER / name)["kind"] for name in ("evaluation", "experiment", "league")}
+    assert kinds == {name: name for name in kinds}
+    found = find_results([FORMER], pytest.fail)
+    (experiment,) = found.experiments
+    assert experiment.name == "tiny"
+    (outcome, _) = experiment.outcomes("tiny").values()
+    assert experiment.kept(outcome, "rate=5mbps") is not None
+    ratings = {one.kind: one.ratings for one in found.reports}
+    assert ratings["league"].keys() == {"vegas", "reno"}
+    assert (write_site(found, tmp_path, "Former", [], 0.0, Silent())).exists()

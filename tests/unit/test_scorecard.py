@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -22,11 +20,11 @@ from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.experiments.load import load_experiment
-from ccgym.experiments.path_result import CardScheme, run_score
 from ccgym.experiments.request import Request
-from ccgym.experiments.score import SCORE_FLOOR, MeanMetrics, dominates, pareto_optimal, score
-from ccgym.experiments.scorecard import JSON_FILE, RANKING_FILE, RESULTS_FILE, Scorecard, run_scorecard, write_numbers
 from ccgym.experiments.scorecard_spec import ScorecardSpec
+from ccgym.experiments.views.path_result import CardScheme, run_score
+from ccgym.experiments.views.score import SCORE_FLOOR, MeanMetrics, dominates, pareto_optimal, score
+from ccgym.experiments.views.scorecard import Scorecard, run_scorecard
 from ccgym.report import scorecard_report
 from ccgym.report.figures.heat_map import columns_of, heat_map_figure
 from ccgym.report.figures.ranking import ranking_figure
@@ -36,6 +34,8 @@ from ccgym.report.style import house_style
 from ccgym.schemes import policies
 from ccgym.schemes.policy_card import PolicyCard
 from tests.refusals import refused
+from tests.results_rows import rows_of
+from tests.watching import Watching
 
 FAST, SMALL = "77.72mbps", "small-buffer-one-bdp"
 FOUND = load_experiment("calibrated")
@@ -50,21 +50,6 @@ SPEC = CALIBRATED.model_copy(
         }
     }
 )
-
-
-class Watching(Silent):
-    """Counts what is run and what was there."""
-
-    def __init__(self) -> None:
-        self.ran = self.kept = 0
-        self.notices: list[str] = []
-
-    def notice(self, text: str) -> None:
-        self.notices.append(text)
-
-    def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-        self.kept += by if kept else 0
-        self.ran += 0 if kept else by
 
 
 def request(out: Path, schemes: str = "oracle,cubic,vegas", runs: int = 2, **changes: Any) -> Request:
@@ -197,19 +182,13 @@ def test_who_knows_the_path_is_shown_and_not_ranked(made: tuple[Scorecard, Path]
     assert [group.name for group in card.groups] == ["all", "calibrated", "pathological"], "no synthetic link took part"
 
 
-def test_json_and_csv_hold_all_of_it(made: tuple[Scorecard, Path]) -> None:
+def test_scores_are_in_the_table(made: tuple[Scorecard, Path]) -> None:
     card, out = made
-    document = json.loads((out / JSON_FILE).read_text())
-    assert document == json.loads(json.dumps(card.to_json()))
-    assert (document["format"], document["version"], document["experiment"]) == ("ccgym-scorecard", 2, "calibrated")
-    assert len(document["path_results"]) == 6
-    with (out / RESULTS_FILE).open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [(row["path"], row["scheme"]) for row in rows] == list(card.path_results)
-    assert float(rows[1]["score"]) == card.path_results[FAST, "cubic"].score
-    with (out / RANKING_FILE).open(newline="") as file:
-        ranking = list(csv.DictReader(file))
-    assert [row["scheme"] for row in ranking if row["group"] == "all"] == [p.scheme for p in card.rankings["all"]]
+    scores: dict[tuple[str, str], list[float]] = {}
+    for row in rows_of(out):
+        if row["metric"] == "score":
+            scores.setdefault((row["condition"], row["scheme"]), []).append(float(row["value"]))
+    assert scores == {place: list(result.scores) for place, result in card.path_results.items()}
 
 
 def test_a_run_that_does_not_count_scores_the_least(made: tuple[Scorecard, Path], tmp_path: Path) -> None:
@@ -224,8 +203,7 @@ def test_a_run_that_does_not_count_scores_the_least(made: tuple[Scorecard, Path]
     assert (result.runs, result.counted) == (2, 1)
     assert result.scores == (card.path_results[FAST, "vegas"].scores[0], SCORE_FLOOR)
     assert any("1 run in which next to nothing arrived" in note for note in footnotes(sick))
-    write_numbers(sick, tmp_path)
-    assert json.loads((tmp_path / JSON_FILE).read_text())["path_results"][2]["counted"] == 1
+    assert sick.to_json()["path_results"][2]["counted"] == 1
 
 
 def test_a_path_without_a_scheme_is_ranked_by_nobody(made: tuple[Scorecard, Path]) -> None:
@@ -254,47 +232,6 @@ def test_training_paths_and_held_out_ones_are_ranked_apart(made: tuple[Scorecard
 
 
 # --- What is kept ----------------------------------------------------------------------------------------------------
-
-
-def test_runs_are_kept_and_schemes_and_runs_are_added(tmp_path: Path) -> None:
-    first, watching = run(tmp_path, "cubic", runs=1)
-    assert (watching.ran, watching.kept) == (2, 0)
-    _, watching = run(tmp_path, "cubic,reno", runs=1)
-    assert (watching.ran, watching.kept) == (2, 2)
-    more, watching = run(tmp_path, "cubic,reno", runs=2)
-    assert (watching.ran, watching.kept) == (4, 4)
-    again, watching = run(tmp_path, "cubic", runs=1)
-    assert (watching.ran, watching.kept) == (0, 2)
-    assert again.path_results == first.path_results
-    assert more.path_results[FAST, "cubic"].scores[0] == first.path_results[FAST, "cubic"].scores[0]
-
-
-def test_an_interrupted_scorecard_goes_on(tmp_path: Path) -> None:
-    class Stopping(Watching):
-        def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-            super().advance(what, by, note, kept=kept)
-            if self.ran == 3:
-                raise KeyboardInterrupt
-
-    stopping = Stopping()
-    with pytest.raises(KeyboardInterrupt):
-        run_scorecard(SPEC, request(tmp_path, "cubic,reno"), stopping)
-    assert not (tmp_path / JSON_FILE).exists()
-    card, watching = run(tmp_path, "cubic,reno")
-    assert watching.kept >= 3
-    assert watching.kept + watching.ran == 8
-    assert card.path_results == run(tmp_path / "whole", "cubic,reno")[0].path_results
-
-
-def test_a_damaged_run_is_told_of_and_made_again(tmp_path: Path) -> None:
-    first, _ = run(tmp_path, "cubic", runs=1)
-    directory = tmp_path / "paths" / SMALL
-    damaged = (directory / first.results[SMALL].cells[0].curves).with_suffix(".json")
-    damaged.write_text("{")
-    again, watching = run(tmp_path, "cubic", runs=1)
-    assert (watching.ran, watching.kept) == (1, 1)
-    assert any(SMALL in notice and f"cubic_run1: {damaged.name} is not JSON" in notice for notice in watching.notices)
-    assert again.path_results == first.path_results
 
 
 def test_other_lengths_and_seeds_are_another_experiment(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections import Counter
@@ -28,12 +27,13 @@ from ccgym.experiments.load import load_experiment
 from ccgym.experiments.metrics.base import Better
 from ccgym.experiments.outcome import Test
 from ccgym.experiments.request import Request
-from ccgym.experiments.results import ranks
-from ccgym.experiments.run import run_experiments
 from ccgym.experiments.sweep import parse_sweeps, swept_path, with_sweeps
+from ccgym.experiments.views.results import ranks
+from ccgym.experiments.views.verdicts import run_experiments
 from ccgym.report.figures.sweep import SweepOptions, SweepRow, sweep_figure
 from tests.commands import evaluate as main
 from tests.refusals import explained, refused
+from tests.results_rows import document_of, rows_of
 
 SHELLS = "mm-delay $owd mm-link 12mbps.trace 12mbps.trace"
 
@@ -135,7 +135,7 @@ def test_a_sweep_from_the_command_line(
     assert main([*words, "--runs", "2", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     out = tmp_path / "results" / "12mbps-rtt"
-    rows = list(csv.DictReader((out / "12mbps-rtt_differences.csv").read_text().splitlines()))
+    rows = document_of(out)["differences"]
     assert len(document["differences"]) == len(rows) == 3 * 4, "over all conditions and at each, four metrics"
     verdicts = {(one["condition"], one["quantity"]): one["verdict"] for one in rows}
     assert verdicts["", "throughput_rank"] == verdicts["rtt=40ms", "throughput"] == "better"
@@ -206,9 +206,9 @@ def test_the_next_call_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert any(flag["code"] == "time-was-up" for flag in results.flags) == (results.left > 0)
     assert states == [3, 3, 0]
     assert "4 of 6 runs are left" in capsys.readouterr().out
-    complete = json.loads((tmp_path / "ccgym_results.json").read_text())
+    complete = document_of(tmp_path)
     assert main([*words[:-4], "--out", str(tmp_path / "at once"), "--logs", "none"]) == 0
-    at_once = json.loads((tmp_path / "at once" / "ccgym_results.json").read_text())
+    at_once = document_of(tmp_path / "at once")
     assert complete["trajectory_hash"] == at_once["trajectory_hash"]
     assert complete["differences"] == at_once["differences"]
 
@@ -301,7 +301,7 @@ def test_loss_that_is_backlog_is_noted_as_in_evaluations(tmp_path: Path) -> None
         "1",
     ]
     assert main([*words, "--no-figures", "--out", str(tmp_path / "out")]) == 0
-    document = json.loads(next((tmp_path / "out").glob("path*.json")).read_text())
+    document = document_of(tmp_path / "out")
     losses = {one["key"]: one["metrics"]["loss"]["mean"] for one in document["outcomes"][0]["conditions"]}
     assert min(losses.values()) > BACKLOG_LOSS
     (note,) = (note for note in document["notes"] if note.startswith("loss-is-backlog"))
@@ -311,13 +311,14 @@ def test_loss_that_is_backlog_is_noted_as_in_evaluations(tmp_path: Path) -> None
 def test_across_links_rates_and_delays_are_ranked_and_never_averaged(tmp_path: Path) -> None:
     words = ["--trace", "12mbps", "--schemes", "cubic,vegas", "--sweep", "rate=1mbps,50mbps", "--sweep", "rtt=20ms"]
     assert main([*words, "--runtime", "3", "--runs", "2", "--no-figures", "--out", str(tmp_path)]) == 0
-    (file,) = (one for one in tmp_path.glob("*.csv") if "differences" not in one.name)
-    rows = [row for row in csv.DictReader(file.read_text().splitlines()) if not row["condition"]]
-    units = {(row["metric"], row["unit"]) for row in rows}
-    assert units == {("throughput", "rank"), ("delay_p95", "rank"), ("loss", "fraction"), ("utilization", "fraction")}
-    ranks = {row["scheme"]: float(row["mean"]) for row in rows if row["metric"] == "delay_p95"}
-    assert ranks == {"cubic": 2, "vegas": 1}
-    compared = list(csv.DictReader(next(tmp_path.glob("*_differences.csv")).read_text().splitlines()))
+    document = document_of(tmp_path)
+    overall = {one["scheme"]: one["overall"] for one in document["outcomes"]}
+    assert overall["cubic"].keys() == {"throughput", "delay_p95", "loss", "utilization"}
+    assert {scheme: one["delay_p95"]["mean"] for scheme, one in overall.items()} == {"cubic": 2, "vegas": 1}
+    assert {(row["metric"], row["unit"]) for row in rows_of(tmp_path)} == {
+        ("throughput", "Mbit/s"), ("delay_p95", "ms"), ("loss", "fraction"), ("utilization", "fraction"),
+    }  # fmt: skip
+    compared = document["differences"]
     over_all = {row["quantity"] for row in compared if not row["condition"]}
     assert over_all == {"throughput_rank", "delay_p95_rank", "loss", "utilization"}
     assert {row["quantity"] for row in compared if row["condition"]} == {
@@ -333,10 +334,10 @@ def test_across_links_rates_and_delays_are_ranked_and_never_averaged(tmp_path: P
 def test_conditions_of_one_link_keep_their_means(tmp_path: Path) -> None:
     words = ["--trace", "12mbps", "--schemes", "cubic,vegas", "--sweep", "queue=20p,40p", "--sweep", "rtt=20ms"]
     assert main([*words, "--runtime", "3", "--runs", "1", "--no-figures", "--out", str(tmp_path)]) == 0
-    compared = list(csv.DictReader(next(tmp_path.glob("*_differences.csv")).read_text().splitlines()))
-    assert {row["quantity"] for row in compared} == {"throughput", "delay_p95", "loss", "utilization"}
-    (file,) = (one for one in tmp_path.glob("*.csv") if "differences" not in one.name)
-    assert all(row["condition"] for row in csv.DictReader(file.read_text().splitlines()))
+    document = document_of(tmp_path)
+    quantities = {row["quantity"] for row in document["differences"]}
+    assert quantities == {"throughput", "delay_p95", "loss", "utilization"}
+    assert not any(one["overall"] for one in document["outcomes"])
 
 
 @pytest.mark.parametrize(

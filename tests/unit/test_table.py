@@ -37,7 +37,6 @@ TABLE = Table(
 def printed(width: int) -> list[str]:
     console = Console(width=width, file=io.StringIO())
     console.print(TABLE)
-    assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
 

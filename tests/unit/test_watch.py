@@ -31,7 +31,6 @@ def test_runs_tell_how_far_they_are(tmp_path: Path) -> None:
         progress.run_begins("a")
         progress.run_begins("b")
         now = RunProgress.load(tmp_path)
-        assert now is not None
         assert (now.total, now.kept, now.done, now.left, now.state) == (5, 2, 0, 3, "running")
         time.sleep(0.6)
         progress.run_ends("a")
@@ -39,7 +38,6 @@ def test_runs_tell_how_far_they_are(tmp_path: Path) -> None:
         time.sleep(0.6)
         progress.run_ends("b", "it broke")
         now = RunProgress.load(tmp_path)
-        assert now is not None
         assert (now.done, now.failed, list(now.running), now.failures) == (2, 1, ["c"], ["b: it broke"])
         assert now.rate is not None
         assert now.eta_s == pytest.approx(1 / now.rate)
@@ -51,7 +49,6 @@ def test_runs_tell_how_far_they_are(tmp_path: Path) -> None:
         shown = console.file.getvalue()  # type: ignore[attr-defined]
         assert "4 of 5 runs" in shown and "failed: b: it broke" in shown and "s  c" in shown  # noqa: PT018
     now = RunProgress.load(tmp_path)
-    assert now is not None
     assert (now.state, now.running) == ("ended", {})
     assert "ended, 1 are left" in line(tmp_path, now)
 
@@ -71,7 +68,6 @@ def test_an_interrupted_call_and_a_killed_one_say_so(tmp_path: Path, capsys: pyt
     file = tmp_path / PROGRESS_FILE
     file.write_text(json.dumps({**json.loads(file.read_text()), "state": "running", "pid": gone.pid}))
     now = RunProgress.load(tmp_path)
-    assert now is not None
     assert now.state == "interrupted"
 
 
@@ -112,6 +108,5 @@ def test_a_training_is_read_from_its_run_directory(tmp_path: Path) -> None:
     gone.wait()
     lock.write_text(f"{gone.pid}\n")
     stopped = progress_of(directory)
-    assert stopped is not None
     assert stopped.state == "interrupted"
     assert main([str(tmp_path), "--once"]) == 1

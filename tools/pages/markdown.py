@@ -9,25 +9,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def cell(text: object) -> str:
-    """A value inside a Markdown table."""
-    return str(text).replace("|", "\\|").replace("\n", " ")
-
-
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     """A Markdown table."""
     lines = [f"| {' | '.join(head)} |".replace("  ", " "), "|---" * len(head) + "|"]
-    return lines + [f"| {' | '.join(map(cell, row))} |" for row in rows]
+    cells = ([str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows)
+    return lines + [f"| {' | '.join(row)} |" for row in cells]
 
 
 def code(name: str) -> str:
     """A name as it is typed."""
     return f"`{name}`"
-
-
-def columns(names: Sequence[str]) -> list[str]:
-    """Names of columns, in order."""
-    return [", ".join(map(code, names))]
 
 
 def between(low: float | None, high: float | None) -> str:
@@ -40,6 +31,11 @@ def between(low: float | None, high: float | None) -> str:
 def percent(fraction: float) -> str:
     """A share."""
     return f"{100 * fraction:.1f} %".replace("-", "−")
+
+
+def signed(fraction: float, digits: int = 0) -> str:
+    """How far something is off, in percent."""
+    return f"{100 * fraction:+.{digits}f} %".replace("-", "−")
 
 
 def decimals(text: str, digits: int = 2, scale: float = 1.0) -> str:

@@ -1,16 +1,102 @@
-"""docs/published.md: published figures next to ours, with a reason where they differ."""
+"""Tables of measurements that stand in docs/data: published figures next to ours, cellular links, the league."""
 
 from __future__ import annotations
 
+import csv
+import gzip
+import json
 import statistics
+import sys
 from collections.abc import Mapping, Sequence
+from functools import cache, partial
 
-from pages.cellular import LINKS, measured_cellular, numbers, published_cellular
-from pages.data import kept_rows
-from pages.markdown import code, table
+from pages.markdown import ROOT, code, decimals, signed, table
+from pages.schemes import named
+from tests.reproduction import genuine_programs as genuine
+
+Measured = Mapping[str, float]
+
+
+@cache
+def kept_rows(name: str) -> list[dict[str, str]]:
+    """The rows of a table in docs/data."""
+    with (ROOT / f"docs/data/{name}.csv").open(encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+# --- A cellular link -------------------------------------------------------------------------------------------------
+
+LINKS = {
+    "verizon-lte": "Verizon LTE",
+    "tmobile-lte": "T-Mobile LTE",
+    "tmobile-lte-driving": "T-Mobile LTE, driving",
+}
+"""The links of the experiment ``cellular``, and what pages call them."""
+CELLULAR = {
+    f"{name}{suffix}": (f"cellular{file}", link)
+    for link, name in LINKS.items()
+    for file, suffix in {"": "", "-emulated": ", emulated"}.items()
+}
+"""The columns of ours: heading, then file and link."""
+
+
+def measured_cellular(row: Mapping[str, str], file: str, link: str) -> Measured | None:
+    """Our means of a published scheme over a link; None where it was not run."""
+    key = row["scheme"].replace(":", "_").replace("=", "_")
+    found = {
+        one["metric"]: float(one["mean"])
+        for one in kept_rows(file)
+        if (one["scheme"], one["condition"]) == (key, f"link={link}") and one["mean"]
+    }
+    return found or None
+
+
+def three(throughput: object, delay: object, loss: object) -> str:
+    """Throughput in Mbit/s, delay in ms and loss in percent, in a cell."""
+    return f"{float(str(throughput)):.2f} / {float(str(delay)):.0f} / {float(str(loss)):.2f}"
+
+
+def cellular(columns: Mapping[str, tuple[str, str]], *, reasons: bool) -> list[str]:
+    """Pantheon's published means over a cellular link, and ours over recorded ones."""
+    rows: list[Sequence[str]] = []
+    for row in kept_rows("pantheon-cellular"):
+        given = [row[name] for name in QUANTITIES]
+        found = [measured_cellular(row, *column) for column in columns.values()]
+        cells = ["–" if m is None else three(m["throughput"], m["delay_p95"], 100 * m["loss"]) for m in found]
+        cells.insert(0, three(*given) if all(given) else "no run succeeded")
+        rows.append((row["label"], *cells, row["note"]) if reasons else (row["label"], code(row["scheme"]), *cells))
+    head = ["Published", *columns]
+    return table(["", *head, "Why they differ"] if reasons else ["", "Ours", *head], rows)
+
+
+def cellular_places() -> list[str]:
+    """The places of the schemes by throughput and by delay, among those that both have."""
+    both = [
+        row for row in kept_rows("pantheon-cellular")
+        if row["delay_p95_ms"] and measured_cellular(row, *CELLULAR["Verizon LTE"])
+    ]  # fmt: skip
+
+    def places(values: Sequence[tuple[float, float] | None]) -> list[str]:
+        known = [one for one in values if one is not None]
+        return [
+            "–" if one is None else f"{1 + sum(x[0] > one[0] for x in known)} / {1 + sum(x[1] < one[1] for x in known)}"
+            for one in values
+        ]
+
+    shown = [places([(float(row["throughput_mbps"]), float(row["delay_p95_ms"])) for row in both])]
+    for column in CELLULAR.values():
+        found = [measured_cellular(row, *column) for row in both]
+        shown.append(places([None if m is None else (m["throughput"], m["delay_p95"]) for m in found]))
+    rows = [(row["label"], *own) for row, own in zip(both, zip(*shown, strict=True), strict=True)]
+    return table(["", "Published", *CELLULAR], rows)
+
+
+# --- Published figures -----------------------------------------------------------------------------------------------
 
 QUANTITIES = {"throughput_mbps": (0.05, True), "delay_p95_ms": (2.0, False), "loss_percent": (1.0, False)}
 """What counts as a difference, as in ``ccgym compare backends``: throughput relative, delay in ms, loss in points."""
+COLUMNS = {"77.72mbps": "Simulated", "77.72mbps-emulated": "Emulated"}
+"""Our results on the report's path."""
 
 
 def published_runs(run: str = "") -> list[dict[str, str]]:
@@ -18,25 +104,19 @@ def published_runs(run: str = "") -> list[dict[str, str]]:
     return [row for row in kept_rows("pantheon-77.72mbps") if (row["run"] == "mean") == (run == "mean")]
 
 
-def our_runs(results: str, scheme: str) -> list[dict[str, float]]:
+def our_runs(results: str, scheme: str) -> list[Measured]:
     """Throughput, delay and loss of our runs."""
-    return [
-        {
-            "throughput_mbps": float(row["throughput_mbps"]),
-            "delay_p95_ms": float(row["delay_p95_ms"]),
-            "loss_percent": 100 * float(row["loss"]),
-        }
-        for row in kept_rows("published-runs")
-        if row["results"] == results and row["scheme"] == scheme
-    ]
+    rows = [row for row in kept_rows("published-runs") if (row["results"], row["scheme"]) == (results, scheme)]
+    factors = {"throughput_mbps": 1, "delay_p95_ms": 1, "loss": 100}
+    return [dict(zip(QUANTITIES, (by * float(row[n]) for n, by in factors.items()), strict=True)) for row in rows]
 
 
-def means(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def means(runs: Sequence[Measured]) -> Measured:
     """The mean of each quantity; nothing without a run."""
     return {name: statistics.fmean(run[name] for run in runs) for name in QUANTITIES} if runs else {}
 
 
-def differs(published: Mapping[str, str], ours: Mapping[str, float]) -> bool:
+def differs(published: Mapping[str, str], ours: Measured) -> bool:
     """Whether any quantity is further from the published one than counts."""
     return any(
         abs(ours[name] - float(published[name])) > limit * (float(published[name]) if relative else 1)
@@ -44,7 +124,7 @@ def differs(published: Mapping[str, str], ours: Mapping[str, float]) -> bool:
     )
 
 
-def three(row: Mapping[str, float | str]) -> str:
+def run_cell(row: Mapping[str, float | str]) -> str:
     """Throughput, delay and loss in a cell."""
     if not row:
         return "–"
@@ -52,44 +132,24 @@ def three(row: Mapping[str, float | str]) -> str:
     return f"{throughput:.2f} / {delay:.1f} / {loss:.2f}"
 
 
-COLUMNS = {"77.72mbps": "Simulated", "77.72mbps-emulated": "Emulated"}
-"""Our results on the report's path."""
-
-
 def report() -> list[str]:
     """The table of the report on 77.72mbps."""
     rows = []
     for row in published_runs("mean"):
         found = [our_runs(results, row["scheme"]) for results in COLUMNS]
-        if row["scheme"] == "bbr":
-            found.append(our_runs("77.72mbps-emulated", "tcp_bbr"))
-        cells = [three(means(runs)) + (f" ({len(runs)})" if runs else "") for runs in found]
-        rows.append((row["label"], three(row), *cells[:2], *(cells[2:] or ["–"]), row["note"]))
+        found.append(our_runs("77.72mbps-emulated", "tcp_bbr") if row["scheme"] == "bbr" else [])
+        cells = [run_cell(means(runs)) + (f" ({len(runs)})" if runs else "") for runs in found]
+        rows.append((row["label"], run_cell(row), *cells, row["note"]))
     return table(["", "Published (5)", *(f"{name} (runs)" for name in COLUMNS.values()), "The kernel's", "Why"], rows)
 
 
 def report_runs() -> list[str]:
     """Every run of the report, and every emulated one of ours."""
-    ours = {row["scheme"]: our_runs("77.72mbps-emulated", row["scheme"]) for row in published_runs("mean")}
     rows = []
     for row in published_runs():
-        own = ours[row["scheme"]]
-        number = int(row["run"])
-        rows.append((row["label"], number, three(row), three(own[number - 1]) if number <= len(own) else "–"))
+        own, number = our_runs("77.72mbps-emulated", row["scheme"]), int(row["run"])
+        rows.append((row["label"], number, run_cell(row), run_cell(own[number - 1] if number <= len(own) else {})))
     return table(["", "Run", "Published", "Emulated"], rows)
-
-
-def cellular_report() -> list[str]:
-    """The table of the cellular report, all its schemes."""
-    columns = {**{name: ("cellular", link) for link, name in LINKS.items()},
-               "Verizon LTE, emulated": ("cellular-emulated", "verizon-lte")}  # fmt: skip
-    rows = []
-    for row in published_cellular():
-        found = [measured_cellular(row, *column) for column in columns.values()]
-        cells = ["–" if m is None else numbers(m["throughput"], m["delay_p95"], 100 * m["loss"]) for m in found]
-        published = numbers(*(row[name] for name in QUANTITIES)) if row["throughput_mbps"] else "no run succeeded"
-        rows.append((row["label"], code(row["scheme"]), published, *cells))
-    return table(["", "Ours", "Published", *columns], rows)
 
 
 def expectations() -> dict[tuple[str, str], dict[str, str]]:
@@ -103,44 +163,146 @@ def specifications() -> list[str]:
     rows = []
     for row in kept_rows("published"):
         found = known[row["test"], row["what"]]
-        expected, ours = float(found["expected"]), float(found["found"])
-        off = f"{100 * (ours / expected - 1):+.1f} %".replace("-", "−")
-        tolerance = f"± {100 * float(found['tolerance']):.2g} %"
-        test = code(row["test"].partition("::")[2])
-        rows.append((row["scheme"], row["quantity"], row["setting"], row["source"], f"{expected:.4g}", f"{ours:.4g}",
-                     off, tolerance, test, row["note"]))  # fmt: skip
+        expected, ours, tolerance = (float(found[name]) for name in ("expected", "found", "tolerance"))
+        rows.append((
+            row["scheme"], row["quantity"], row["setting"], row["source"], f"{expected:.4g}", f"{ours:.4g}",
+            signed(ours / expected - 1, 1), f"± {100 * tolerance:.2g} %", code(row["test"].partition("::")[2]),
+            row["note"],
+        ))  # fmt: skip
     head = ["", "Quantity", "Setting", "Published in", "Published", "Ours", "Off", "Asserted", "Test", "Why"]
     return table(head, rows)
 
 
 def windows() -> list[str]:
     """Indigo's published best windows, and those that ccgym's search finds."""
-    with_published = [row for row in kept_rows("../../traces/best_windows") if row["published"]]
     rows = [
-        (code(row["path"]), row["published"], row["window"],
-         f"{100 * (int(row['window']) / int(row['published']) - 1):+.0f} %".replace("-", "−"))
-        for row in with_published
-    ]  # fmt: skip
+        (code(row["path"]), row["published"], row["window"], signed(int(row["window"]) / int(row["published"]) - 1))
+        for row in kept_rows("../../traces/best_windows")
+        if row["published"]
+    ]
     return table(["Path", "Published", "Ours", "Off"], rows)
 
 
 def curriculum() -> list[str]:
     """Genet against uniform training: the gain in reward."""
     found = {row["name"]: row for row in kept_rows("genet")}
-    gain = float(found["genet"]["mean"]) / float(found["genet_uniform"]["mean"]) - 1
-    rows = [("reward of the curriculum over that of uniform training", "14 to 24 % more",
-             f"{100 * gain:+.0f} %".replace("-", "−"), f"{len(found['genet']['seeds'].split(';'))} and "
-             f"{len(found['genet_uniform']['seeds'].split(';'))} seeds")]  # fmt: skip
+    pair = [found[name] for name in ("genet", "genet_uniform")]
+    gain = float(pair[0]["mean"]) / float(pair[1]["mean"]) - 1
+    seeds = " and ".join(str(len(row["seeds"].split(";"))) for row in pair) + " seeds"
+    rows = [("reward of the curriculum over that of uniform training", "14 to 24 % more", signed(gain), seeds)]
     return table(["", "Published", "Ours", "Of"], rows)
 
 
+# --- The league ------------------------------------------------------------------------------------------------------
+
+SECTIONS = {
+    "ccbench_single": "One flow",
+    "ccbench_cubic": "With Cubic",
+    "cellular": "Cellular",
+    "genet_rl3": "RL3",
+    "prudentia": "Prudentia",
+}
+"""The sections of the league, and what its page calls them."""
+
+
+def league_of(section: str) -> dict[str, dict[str, str]]:
+    """The ranking of a section of the league, by scheme, from best to worst."""
+    return {row["scheme"]: row for row in kept_rows("league") if row["section"] == section}
+
+
+def league() -> list[str]:
+    """The league's ranking over all sections, with the rating in each."""
+    parts = {name: league_of(name) for name in SECTIONS}
+    rows = [
+        (row["rank"], named(scheme), decimals(row["rating"]),
+         f"[{decimals(row['rating_low'])}, {decimals(row['rating_high'])}]",
+         *(decimals(part.get(scheme, {}).get("rating", "")) for part in parts.values()),
+         decimals(parts["ccbench_single"].get(scheme, {}).get("worst", "")))
+        for scheme, row in league_of("all").items()
+    ]  # fmt: skip
+    return table(["", "", "Rating", "95 %", *SECTIONS.values(), "Worst tenth, one flow"], rows)
+
+
+def league_games() -> list[str]:
+    """Winning rates among all schemes, in percent: with ccBench's rounding / without."""
+    both = [league_of(name) for name in ("ccbench_single", "ccbench_cubic")]
+    order = sorted(both[0], key=lambda one: -float(both[0][one]["winning_rate"] or -1))
+    keys = ("winning_rate", "winning_rate_exact")
+    rows = [
+        (named(scheme), *(decimals(part[scheme][key], 1, 100) for part in both for key in keys))
+        for scheme in order
+        if both[0][scheme]["winning_rate"] and scheme in both[1]
+    ]
+    return table(["", "One flow", "exact", "With Cubic", "exact"], rows)
+
+
+def league_published(section: str) -> list[str]:
+    """Published winning rates next to ours among the same schemes, in percent."""
+    rows = [
+        (row["label"] + (f" for {row['instead']}" if row["instead"] else ""),
+         *(decimals(row[key], 1, 100) for key in ("published", "as_published", "exact")))
+        for row in kept_rows("league-published")
+        if row["section"] == section
+    ]  # fmt: skip
+    return table(["", "Published", "Ours, as published", "Ours, exact"], rows)
+
+
+def league_weights() -> list[str]:
+    """The rank of each scheme by the weight of the throughput."""
+    known = {scheme: row for scheme, row in league_of("all").items() if row["weight_1"]}
+    weights = [name for name in kept_rows("league")[0] if name.startswith("weight_")]
+    order = sorted(known, key=lambda one: int(known[one]["weight_1"]))
+    rows = [(named(scheme), *(known[scheme][weight] for weight in weights)) for scheme in order]
+    return table(["", *(name.replace("weight_", "w = ") for name in weights)], rows)
+
+
+# --- External programs next to ours ---------------------------------------------------------------------------------
+
+
+def shells() -> list[str]:
+    """What mahimahi's shell and ours did with the same packets, as recorded."""
+    sys.path.insert(0, str(ROOT / "tests" / "differential" / "record"))
+    import record_shell
+
+    summary = json.loads(gzip.decompress(record_shell.SUMMARY.read_bytes()))
+    return str(record_shell.table(summary["cases"])).splitlines()
+
+
+def programs() -> list[str]:
+    """The programs of the founding reports and ours: medians of throughput, 95th percentile of delay, and loss."""
+
+    def cell(runs: tuple[genuine.Run, ...]) -> str:
+        throughput, delay, loss = (genuine.middle(runs, name) for name in ("throughput_mbps", "delay_p95_ms", "loss"))
+        return f"{throughput:.2f} / {delay:.0f} / {100 * loss:.1f}"
+
+    rows = []
+    for program in genuine.PROGRAMS:
+        for path in genuine.PATHS:
+            of_program, emulated, simulated = genuine.compared(program, path).values()
+            beyond, why = genuine.BEYOND.get((program, path), ("", ""))
+            cells = (cell(of_program) + f" ({len(of_program)})", cell(emulated), cell(simulated))
+            rows.append((named(program), path, *cells, beyond.replace(" ", ", "), why))
+    return table(["Scheme", "Path", "Program (runs)", "Ours, emulated", "Ours, simulated", "Beyond", "Why"], rows)
+
+
 BLOCKS = {
+    "docs/cellular.md": {"cellular": partial(cellular, CELLULAR, reasons=True), "cellular-places": cellular_places},
     "docs/published.md": {
         "published-report": report,
         "published-runs": report_runs,
-        "published-cellular": cellular_report,
+        "published-cellular": partial(
+            cellular, {name: CELLULAR[name] for name in (*LINKS.values(), "Verizon LTE, emulated")}, reasons=False
+        ),
         "published-specifications": specifications,
         "published-windows": windows,
         "published-genet": curriculum,
-    }
+    },
+    "docs/league.md": {
+        "league": league,
+        "league-games": league_games,
+        "league-single": partial(league_published, "ccbench_single"),
+        "league-cubic": partial(league_published, "ccbench_cubic"),
+        "league-weights": league_weights,
+    },
+    "docs/validation.md": {"shells": shells, "programs": programs},
 }

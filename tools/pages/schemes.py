@@ -1,24 +1,87 @@
-"""docs/schemes.md, and a page for each scheme."""
+"""Tables and figures of schemes and agents, and a page for each scheme."""
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Mapping
-from functools import partial
+import statistics
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 from ccgym.schemes.groups import descriptions
-from pages.markdown import code, table
-from pages.schema import span
+from ccgym.schemes.policies import pretrained
+from pages.markdown import ROOT, between, code, decimals, percent, table
 from tests.reproduction import genuine_programs as genuine
+
+SCHEMES = descriptions()
+LABELS = {scheme["name"]: scheme["label"] for scheme in SCHEMES}
+CONTESTANTS = {scheme["name"]: scheme for scheme in SCHEMES if scheme.get("role", "tool") != "tool"}
+"""The schemes that have a page of their own: neither tools nor policies."""
+
+PAGES = {
+    **{name: [name] for name in ("aurora", "falcon", "genet", "indigo", "orca")},
+    "muses": [name for name in pretrained() if name.startswith("muses")],
+    "eagle": ["eagle", "eagle_v1", "eagle_v2"],
+}
+"""The policies of each page."""
+
+
+@cache
+def agents(file: str) -> dict[str, dict[str, Any]]:
+    """A file of every agent that comes along, by the agent's name."""
+    return {path.parent.name: json.loads(path.read_text()) for path in sorted((ROOT / "agents").glob(f"*/{file}"))}
+
+
+def named(scheme: str) -> str:
+    """A scheme as one types it, with what its label says in parentheses: `taova` has an own table."""
+    _, opened, remark = LABELS.get(scheme, "").partition(" (")
+    return code(scheme) + opened + remark
+
+
+# --- Figures ---------------------------------------------------------------------------------------------------------
+
+IMAGES = ROOT / "docs" / "_build" / "img"
+FIGURES = {
+    **{f"schemes/{name}": ("portrait", name) for name in CONTESTANTS},
+    **{
+        f"{name}-curve": ("curves", name)
+        for names in PAGES.values()
+        for name in names
+        if name not in ("eagle_v1", "eagle_v2")
+    },
+    **{f"{name}-portrait": ("portrait", name) for name in ("eagle", "indigo")},
+    "muses_dtree-tree": ("tree", "muses_dtree"),
+    "genuine-programs": ("programs", ""),
+    "windows": ("windows", ""),
+}
+"""What each shows: ``programs``, ``windows``, or what ``ccgym plot`` draws, and of which scheme (tools/figures.py)."""
+TITLES = {
+    "curves": "Learning curves of {}",
+    "portrait": "{} on three calibrated paths",
+    "programs": "Sending rate of each program, of ours emulated and of ours simulated, on eight paths",
+    "tree": "The first questions of {}",
+    "windows": "Windows on 12 Mbit/s and 40 ms: as it is, with half of the rate from 10 s on, with 1 % of loss",
+}
+
+
+def figure(name: str, folder: str = "") -> list[str]:
+    """A figure where it is drawn, and the command that draws it otherwise; ``folder`` leads up to docs."""
+    kind, subject = FIGURES[name]
+    command = f"ccgym plot {kind} {subject}" if subject else f"python tools/figures.py {name}"
+    if not (IMAGES / f"{name}.png").exists():
+        return [f"Figure: {code(command)}."]
+    return [f"![{TITLES[kind].format(LABELS.get(subject))}]({folder}img/{name}.png)", "", f"Drawn by {code(command)}."]
+
+
+# --- Schemes ---------------------------------------------------------------------------------------------------------
 
 
 def training_lines(card: dict[str, Any]) -> list[str]:
     """How a policy was trained, in sentences; its card has the rest."""
-    training, parity = card["training"], card["parity"]
-    shape, profile = card["policy"], card["profile"]
+    training, parity, shape = card["training"], card["parity"], card["policy"]
     kind = "Decision tree" if shape["kind"] == "tree" else shape["kind"].upper()
-    lines = [f"{kind} with {shape['observation_size']} inputs; over `{profile}` unless a flow asks for"
+    lines = [f"{kind} with {shape['observation_size']} inputs; over `{card['profile']}` unless a flow asks for"
              " another transport."]  # fmt: skip
     if {"steps", "seed"} <= training.keys():
         lines.append(f"Trained with seed {training['seed']} for {training['steps']:,} decisions.")
@@ -30,11 +93,11 @@ def training_lines(card: dict[str, Any]) -> list[str]:
     return lines
 
 
-def named(scheme: str) -> str:
-    """A scheme as one types it, with what its label says in parentheses: `taova` has an own table."""
-    labels = {one["name"]: one["label"] for one in descriptions()}
-    _, opened, remark = labels.get(scheme, "").partition(" (")
-    return code(scheme) + opened + remark
+def span(parameter: Mapping[str, Any]) -> str:
+    """What a parameter may be, in words."""
+    if parameter.get("choices"):
+        return ", ".join(f"`{choice}`" for choice in parameter["choices"])
+    return "path of a file" if parameter.get("file") else between(parameter.get("min"), parameter.get("max"))
 
 
 def parameter_table(scheme: Mapping[str, Any]) -> list[str]:
@@ -51,32 +114,18 @@ def parameter_table(scheme: Mapping[str, Any]) -> list[str]:
     return table(["Parameter", "Default", "Range", ""], rows) if rows else []
 
 
-def contestants() -> list[dict[str, Any]]:
-    """The schemes that have a page of their own: neither tools nor policies."""
-    return [scheme for scheme in descriptions() if scheme.get("role", "tool") != "tool"]
-
-
-def transport_words(scheme: Mapping[str, Any]) -> str:
-    """How a scheme is carried, in a few words."""
-    carried = scheme["transport"]
-    size = carried["mss"] + carried["header"]
-    source = carried["source"]["kind"]
-    fed = "" if source == "greedy" else f", with the source `{source}`"
-    return f"`{carried['profile']}`, packets of {size} bytes, initial window {carried['initial_window']}{fed}"
-
-
 def scheme_table() -> list[str]:
     """The schemes, a line each."""
     rows = [
-        (f"[`{s['name']}`](schemes/{s['name']}.md)", s["label"], s["summary"], "yes" if s["role"] == "default" else "")
-        for s in contestants()
+        (f"[`{name}`](schemes/{name}.md)", s["label"], s["summary"], "yes" if s["role"] == "default" else "")
+        for name, s in CONTESTANTS.items()
     ]
     return table(["Name", "", "", "By default"], rows)
 
 
 def policy_table() -> list[str]:
     """The policies that come with ccgym, a line each."""
-    cards = [scheme for scheme in descriptions() if "card" in scheme]
+    cards = [scheme for scheme in SCHEMES if "card" in scheme]
     rows = [(code(s["name"]), s["label"], s["summary"], s["reference"]) for s in cards]
     details = [line for s in cards for line in ("", f"**{s['label']}.** " + " ".join(training_lines(s["card"])))]
     settings = ["", "Each takes:", "", *parameter_table(cards[0])] if cards else []
@@ -86,7 +135,7 @@ def policy_table() -> list[str]:
 def tool_sections() -> list[str]:
     """The schemes that measure something else, with their parameters."""
     lines = []
-    for scheme in descriptions():
+    for scheme in SCHEMES:
         if scheme.get("role") == "tool":
             lines += [f"### `{scheme['name']}`", "", scheme["summary"], f"After: {scheme['reference']}.", ""]
             lines += [*parameter_table(scheme), ""]
@@ -95,14 +144,18 @@ def tool_sections() -> list[str]:
 
 def scheme_head(name: str) -> list[str]:
     """What a scheme's entry in the registry says."""
-    (scheme,) = [one for one in contestants() if one["name"] == name]
+    scheme = CONTESTANTS[name]
+    carried = scheme["transport"]
+    source = carried["source"]["kind"]
+    fed = "" if source == "greedy" else f", with the source `{source}`"
     status = {"native": "from its specification or source", "reconstructed": "reconstructed from what is known of it"}
     facts = [
         f"- `{name}`: {scheme['summary']}",
         f"- After: {scheme['reference']}",
         *([f"- Checked against: {scheme['implementation']}"] if scheme["implementation"] else []),
         f"- Rules: {status[scheme['status']]}",
-        f"- Carried by {transport_words(scheme)}, unless a flow says otherwise",
+        f"- Carried by `{carried['profile']}`, packets of {carried['mss'] + carried['header']} bytes, initial window "
+        f"{carried['initial_window']}{fed}, unless a flow says otherwise",
         f"- In the default comparison: {'yes' if scheme['role'] == 'default' else 'no; name it, or a group of it'}",
     ]
     if name in genuine.PROGRAMS:
@@ -113,7 +166,97 @@ def scheme_head(name: str) -> list[str]:
     return [*facts, "", *parameter_table(scheme)]
 
 
+# --- Agents ----------------------------------------------------------------------------------------------------------
+
+
+def results(policy: str) -> list[str]:
+    """What `ccgym train seeds POLICY` found: a row per seed, the baselines below."""
+    recorded = agents("seeds.json")[policy]
+    held_out, fresh = recorded["held_out"], recorded["confirmation"]
+    rows: list[Sequence[object]] = []
+    for one in recorded["seeds"]:
+        name = f"seed {one['seed']}" + (", the pretrained one" if one["seed"] == recorded["exported"]["seed"] else "")
+        reached = one["reached_step"]
+        when = ("never", "") if reached is None else (f"{one['reached_wall_s']:.0f} s", f"{reached:,}")
+        shares = percent(one["best_fraction"]), percent(one["confirmed_fraction"])
+        rows.append((name, *when, f"{one['wall_s']:.0f} s", *shares))
+    for scheme in [name for name in held_out["fraction_of_oracle"] if name != "oracle"]:
+        label = {"bbr": "BBR", "cubic": "Cubic"}.get(scheme, scheme)
+        rows.append((label, "", "", "", *(percent(one["fraction_of_oracle"][scheme]) for one in (held_out, fresh))))
+    last = f"best of its evaluations ({held_out['episodes']} held-out draws)"
+    head = ["", f"{100 * recorded['share']:.0f} % after", "decisions by then", "whole training", last]
+    machines = (one["machine"] for one in recorded["machines"])
+    where = sorted({f"{machine['processor']}, {machine['cores']} cores" for machine in machines})
+    lines = table([*head, f"on {fresh['episodes']} fresh draws"], rows)
+    first = "Percentages are shares of the oracle's mean reward on the same draws."
+    return [first, "", *lines, "", f"`{recorded['command']}`, on {'; '.join(where)}."]
+
+
+def comparison(file: str) -> list[str]:
+    """What `ccgym compare trainings … --csv FILE` found."""
+    with (ROOT / file).open(encoding="utf-8", newline="") as text:
+        found = list(csv.DictReader(text))
+
+    def interval(row: dict[str, str], name: str) -> str:
+        middle, low, high = (decimals(row[key], 1) for key in (name, f"{name}_low", f"{name}_high"))
+        return f"{middle} ({low} … {high})" if row[name] else ""
+
+    rows = [
+        (code(row["name"]), row["seeds"].replace("-", "−"), interval(row, "mean"), interval(row, "gain"))
+        for row in found
+    ]
+    (over,) = (code(row["name"]) for row in found if not row["gain"])
+    return table(["", "each seed", "mean reward (95 %)", f"over {over} (95 %)"], rows)
+
+
+def certificates() -> list[str]:
+    """What is proven of every agent that comes along."""
+    rows = []
+    for name, card in agents("card.json").items():
+        for place, (kind, one) in enumerate(card.get("certificate", {}).get("properties", {}).items()):
+            parts = (one["held"], one["proven"], one["refuted"], abs(1 - one["proven"] - one["refuted"]))
+            shown = (code(name), card["certificate"]["sound_for"]) if place == 0 else ("", "")
+            rows.append((shown[0], kind, one["boxes"], *(f"{100 * part:.1f} %" for part in parts), shown[1]))
+    return table(["", "After a round trip that was", "Boxes", "Holds in the middle", "Proven", "Refuted", "Open",
+                  "A proof covers every"], rows)  # fmt: skip
+
+
+def training_seeds() -> list[str]:
+    """The spread of every agent's score over the seeds of its training."""
+    rows = []
+    for name, recorded in agents("seeds.json").items():
+        scores = {one["seed"]: one["confirmed_fraction"] for one in recorded["seeds"]}
+        spread = [of(scores.values()) for of in (min, statistics.median, max)]
+        fresh, exported = recorded["confirmation"], recorded["exported"]
+        best = max((value, scheme) for scheme, value in fresh["fraction_of_oracle"].items() if scheme != "oracle")
+        chosen = "chosen" if exported.get("asked_for") else "median"
+        rows.append((
+            code(name), len(scores), *map(percent, spread), f"{100 * statistics.stdev(scores.values()):.1f}",
+            f"{percent(scores[exported['seed']])}, {chosen}", f"{percent(best[0])} ({best[1]})", fresh["episodes"],
+        ))  # fmt: skip
+    head = ["", "Seeds", "Minimum", "Median", "Maximum", "Deviation, points", "The one that comes along"]
+    return table([*head, "Best baseline", "Fresh draws"], rows)
+
+
 BLOCKS = {
     "docs/schemes.md": {"schemes": scheme_table, "policies": policy_table, "tools": tool_sections},
-    **{f"docs/schemes/{s['name']}.md": {"scheme": partial(scheme_head, s["name"])} for s in contestants()},
-}
+    **{
+        f"docs/schemes/{name}.md": {
+            "scheme": partial(scheme_head, name),
+            "portrait": partial(figure, f"schemes/{name}", "../"),
+        }
+        for name in CONTESTANTS
+    },
+    **{
+        f"docs/{page}.md": {
+            **{f"{name}-results": partial(results, name) for name in policies},
+            **{name: partial(figure, name) for name, (_, subject) in FIGURES.items()
+               if subject in policies and "/" not in name},
+        }
+        for page, policies in PAGES.items()
+    },
+    "docs/validation.md": {name: partial(figure, name) for name in ("genuine-programs", "windows")},
+    "docs/deployment.md": {"certificates": certificates},
+    "docs/weaknesses.md": {"training-seeds": training_seeds},
+}  # fmt: skip
+BLOCKS["docs/genet.md"]["genet-comparison"] = partial(comparison, "docs/data/genet.csv")

@@ -115,6 +115,6 @@ def import_pyarrow() -> Any:
             "package-missing",
             f"pyarrow cannot be imported ({error})",
             expected="pyarrow, which only Parquet and Arrow files need",
-            hint="pip install 'ccgym[arrow]'; ccgym_results.csv and *_run*.csv do without",
+            hint="pip install 'ccgym[report]'; results.csv and *_run*.csv do without",
         ) from None
     return pyarrow

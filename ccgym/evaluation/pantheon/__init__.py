@@ -23,7 +23,7 @@ StanfordSNR/pantheon @23e738c, ``src/experiments/test.py``, ``src/analysis/plot.
 ``raw_logs``         the tunnel's raw logs: read, merged and written
 ===================  ==========================================
 
-Facts that Pantheon does not store (seeds, capacity, versions) are never added here; they go to ``ccgym_results.json``.
+Facts that Pantheon does not store (seeds, capacity, versions) are never added here; they go to ``results.json``.
 """
 
 from __future__ import annotations

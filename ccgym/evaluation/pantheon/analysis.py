@@ -22,7 +22,8 @@ from ccgym.evaluation.pantheon.directory import PantheonDirectory, RunFiles
 from ccgym.evaluation.pantheon.logs import last_time_s
 from ccgym.evaluation.pantheon.write import write_numbers
 from ccgym.evaluation.provenance import versions
-from ccgym.evaluation.results import SERIES_STEP_NS, ResultSet, chosen_styles, series_file, write_results
+from ccgym.evaluation.results import SERIES_STEP_NS, ResultSet, chosen_styles, series_file
+from ccgym.evaluation.results_file import write_results
 from ccgym.evaluation.run_numbers import FlowRecord, LinkRecord
 from ccgym.evaluation.run_record import RunRecord, logged_series
 from ccgym.evaluation.scheme_summary import AckLink, CellResult
@@ -77,7 +78,7 @@ def analyze(
         )
         results = replace(results, flags=flag_dicts(flags(results, None)))
         write_numbers(results, out)
-        write_results(results, out)
+        write_results(out, results.as_dict(), results.rows())
     return results
 
 

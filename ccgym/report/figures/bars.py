@@ -7,7 +7,7 @@ from typing import Final
 from matplotlib.figure import Figure
 
 from ccgym.experiments.outcome import Test
-from ccgym.experiments.results import ExperimentResults
+from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import coordinates_text, metric_label, metric_scale
 from ccgym.report.figures import Options, figure
 from ccgym.report.style import INK, add_title, blank_figure, lay_out, legible

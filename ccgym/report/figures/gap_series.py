@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ccgym.evaluation.curves import FlowCurves, RunCurves
-from ccgym.experiments.gap import Gap, counterpart
+from ccgym.experiments.views.gap import Gap, counterpart
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, blank_figure, draw_capacity, text_at
 from ccgym.report.table import counted

@@ -16,8 +16,8 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from ccgym.experiments.path_result import CardScheme, PathResult
-from ccgym.experiments.scorecard import Scorecard
+from ccgym.experiments.views.path_result import CardScheme, PathResult
+from ccgym.experiments.views.scorecard import Scorecard
 from ccgym.report.cells import MARGIN_IN, MIDDLE, cell_axes, draw_cell, draw_corner
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, blank_figure, color_bar_at, text_at

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from matplotlib.figure import Figure
 
-from ccgym.experiments.league import League
+from ccgym.experiments.views.league import League
 from ccgym.report.cells import DIVERGING, MARGIN_IN, cell_axes, draw_cell, draw_head
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, blank_figure

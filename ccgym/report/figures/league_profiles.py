@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from matplotlib.figure import Figure
 
-from ccgym.experiments.league import League
+from ccgym.experiments.views.league import League
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, blank_figure, lay_out, legible
 from ccgym.report.table import counted

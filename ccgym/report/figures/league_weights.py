@@ -6,8 +6,8 @@ from typing import Final
 
 from matplotlib.figure import Figure
 
-from ccgym.experiments.league import League
-from ccgym.experiments.league_section import WEIGHTS
+from ccgym.experiments.views.league import League
+from ccgym.experiments.views.league_section import WEIGHTS
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, add_title, blank_figure, lay_out, legible
 

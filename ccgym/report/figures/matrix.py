@@ -18,7 +18,7 @@ from pydantic import Field
 
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.experiments.outcome import Test
-from ccgym.experiments.results import ExperimentResults
+from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.cells import DIVERGING, MARGIN_IN, MIDDLE, cell_axes, draw_cell, draw_corner, draw_head
 from ccgym.report.coordinates import coordinate_label, coordinate_text, metric_label, metric_scale
 from ccgym.report.figures import Options, figure

@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter
 from matplotlib.typing import FillStyleType
 
 from ccgym.experiments.outcome import Test
-from ccgym.experiments.results import ExperimentResults
+from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import coordinates_text, metric_label, metric_scale
 from ccgym.report.figures import Options, figure
 from ccgym.report.style import MUTED, add_title, blank_figure, lay_out, legible, scheme_legend

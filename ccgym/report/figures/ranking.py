@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ccgym.evaluation.bootstrap import Ranked
-from ccgym.experiments.league import League
-from ccgym.experiments.scorecard import Group, Scorecard
+from ccgym.experiments.views.league import League
+from ccgym.experiments.views.scorecard import Group, Scorecard
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, axes_at, blank_figure, legible, text_at
 from ccgym.report.table import counted, number

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ccgym.experiments.outcome import Test
-from ccgym.experiments.results import ExperimentResults
+from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import metric_label, metric_scale
 from ccgym.report.figures import Options, figure
 from ccgym.report.style import MUTED, add_title, blank_figure, lay_out, legible, scheme_legend

@@ -19,7 +19,7 @@ from ccgym.evaluation.spread import Spread
 from ccgym.experiments.criteria import Criterion
 from ccgym.experiments.metrics import Metric
 from ccgym.experiments.outcome import ConditionResult, Test
-from ccgym.experiments.results import ExperimentResults
+from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import coordinate_label, coordinate_text, metric_label, metric_scale, value_text
 from ccgym.report.figures import Options, figure
 from ccgym.report.style import INK, MUTED, PASS_COLOR, add_title, blank_figure, lay_out, legible, scheme_legend

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from ccgym.experiments.outcome import Verdict
-from ccgym.experiments.results import ExperimentResults
+from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.figures import figure
 from ccgym.report.style import BAD, GOOD, INK, MUTED, blank_figure
 from ccgym.report.table import NOTHING

@@ -16,6 +16,7 @@ from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.ccperf_names import DEFINITIONS
 from ccgym.evaluation.observer import Observer
 from ccgym.evaluation.provenance import provenance
+from ccgym.evaluation.results_file import damaged
 from ccgym.experiments.detail import FLOW_SERIES
 from ccgym.experiments.operating_points import operating_points
 from ccgym.files import atomic_write
@@ -24,7 +25,6 @@ from ccgym.report.explore import UPLOT
 from ccgym.report.page import TEMPLATES, write_page
 from ccgym.report.site.database import write_database
 from ccgym.report.site.results import Found, StoredExperiments, StoredReport
-from ccgym.report.site.shapes import damaged
 from ccgym.report.style import FLOW_COLORS, page_colors
 from ccgym.report.table import NOTHING, Cell, Column, Row, Table
 

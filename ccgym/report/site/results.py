@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from ccgym.errors import ResultsError
 from ccgym.evaluation.directory import MARKERS
+from ccgym.evaluation.results_file import RESULTS_FILE, read_results
 from ccgym.experiments.detail import KeptRun
-from ccgym.experiments.results import FORMAT, FORMAT_VERSION
-from ccgym.files import UnreadableError, read_json
 from ccgym.report.site.shapes import check_document
 
 
@@ -21,12 +20,12 @@ class StoredExperiments:
 
     directory: Path
     document: Mapping[str, Any]
-    """What :meth:`ccgym.experiments.results.ExperimentResults.to_json` made."""
+    """What :meth:`ccgym.experiments.views.results.ExperimentResults.to_json` made."""
 
     @property
     def name(self) -> str:
         """Name in files."""
-        return str(self.document["experiment"])
+        return str(self.document["name"])
 
     @property
     def provenance(self) -> Mapping[str, Any]:
@@ -80,13 +79,13 @@ class StoredReport:
     @property
     def name(self) -> str:
         """Name in files."""
-        return str(self.document.get("experiment", self.directory.name))
+        return str(self.document.get("name", self.directory.name))
 
     @property
     def provenance(self) -> Mapping[str, Any]:
-        """Where it comes from; of a gap, its first backend's."""
+        """Where it comes from."""
         own: Mapping[str, Any] = self.document["provenance"]
-        return own if self.kind != "gap" else next(iter(own.values()))
+        return own
 
     @property
     def title(self) -> str:
@@ -114,14 +113,6 @@ class StoredReport:
         return {place["scheme"]: place["score"]["mean"] for place in ranking if not place["reference"]}
 
 
-_REPORTS: Final = {
-    "ccgym-results": "evaluation",
-    "ccgym-league": "league",
-    "ccgym-scorecard": "scorecard",
-    "ccgym-gap": "gap",
-}
-"""What the formats are called of results that have a report of their own."""
-
 _REPORT_FILES: Final = frozenset({".html", ".pdf", ".svg", ".png", ".md", ".csv"})
 
 
@@ -131,38 +122,13 @@ def load_results(directory: Path) -> StoredExperiments | StoredReport:
     Raises:
         ResultsError: It holds no results, or they cannot be read.
     """
-    expected = "a directory that `ccgym evaluate` filled"
-    if not _holds_results(directory):
-        raise ResultsError("results-missing", "no results are there", where=str(directory), expected=expected)
-    for file in sorted(directory.glob("*.json")):
-        try:
-            document = read_json(file)
-        except (UnreadableError, OSError) as error:
-            raise ResultsError(
-                "results-damaged", f"the file cannot be read: {error}", where=str(file), expected=expected
-            ) from None
-        found = document.get("format") if isinstance(document, dict) else None
-        if found == FORMAT and document.get("version") != FORMAT_VERSION:
-            raise ResultsError(
-                "results-version",
-                f"version {document.get('version')} of the format",
-                where=str(file),
-                expected=f"version {FORMAT_VERSION}",
-                hint="run the same command again with this version of ccgym",
-            )
-        if found == FORMAT:
-            check_document(document, "experiments", file)
-            return StoredExperiments(directory, document)
-        if isinstance(found, str) and found in _REPORTS:
-            check_document(document, "report", file)
-            return StoredReport(directory, _REPORTS[found], document)
-    raise ResultsError(
-        "results-unfinished",
-        "it has not ended: there are runs, but no results",
-        where=str(directory),
-        expected=expected,
-        hint="run the same command again: it goes on where it stopped",
-    )
+    document = read_results(directory)
+    kind = document["kind"]
+    if kind in ("experiment", "requirements"):
+        check_document(document, "experiments", directory / RESULTS_FILE)
+        return StoredExperiments(directory, document)
+    check_document(document, "report", directory / RESULTS_FILE)
+    return StoredReport(directory, kind, document)
 
 
 def _holds_results(directory: Path) -> bool:
@@ -200,7 +166,7 @@ def find_results(given: Sequence[Path], notice: Callable[[str], object]) -> Foun
         if one.name in found:
             raise ResultsError(
                 "duplicate",
-                f"{one.name} is there twice",
+                f"{one.name} is given twice",
                 where=str(directory),
                 expected="each experiment once",
                 hint=f"leave this directory out, or {found[one.name].directory}",

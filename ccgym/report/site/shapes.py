@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NotRequired
 
-from annotated_types import MinLen
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from ccgym.errors import ResultsError
 from ccgym.evaluation.backends import PLACES
+from ccgym.evaluation.results_file import damaged
 from ccgym.experiments.outcome import Verdict
 from ccgym.report.style import page_colors
 
@@ -132,7 +131,7 @@ class _Outcome(TypedDict):
 
 
 class _Experiments(TypedDict):
-    experiment: FileName
+    name: FileName
     provenance: _Provenance
     parameters: _Parameters
     schemes: list[_Scheme]
@@ -151,8 +150,8 @@ class _Place(TypedDict):
 
 
 class _Report(TypedDict):
-    provenance: _Provenance | Annotated[dict[str, _Provenance], MinLen(1)]
-    experiment: NotRequired[FileName]
+    provenance: _Provenance
+    name: NotRequired[FileName]
     schemes: NotRequired[list[dict[str, Any] | str]]
     rankings: NotRequired[dict[str, list[_Place]]]
 
@@ -173,14 +172,3 @@ def check_document(document: Mapping[str, Any], kind: Literal["experiments", "re
         raise damaged(file, f"{place}: {first['msg'][:500]}") from None
     if kind == "experiments" and len(document["parameters"]["schemes"]) != len(document["schemes"]):
         raise damaged(file, "parameters.schemes: another number of schemes than in schemes")
-
-
-def damaged(file: Path, reason: str) -> ResultsError:
-    """The error of a file that `ccgym evaluate` did not write so."""
-    return ResultsError(
-        "results-damaged",
-        reason,
-        where=str(file),
-        expected="what `ccgym evaluate` wrote",
-        hint="run the same command again: what is damaged is written anew",
-    )

@@ -1,4 +1,4 @@
-"""Programs of others as schemes: ``program:NAME``, ``program:FILE.yaml``, ``program:PATH/TO/wrapper.py``
+"""External programs as schemes: ``program:NAME``, ``program:FILE.yaml``, ``program:PATH/TO/wrapper.py``
 (``docs/programs.md``). They run on real paths only.
 
 ===============  ==============================================================================

@@ -129,7 +129,7 @@ def main() -> None:
             print(f"{name}: {label}", flush=True)
             subprocess.run([sys.executable, *words, "--out", str(folder)], cwd=ROOT, check=True, stdout=sys.stderr)
             entry["commands"].append(shlex.join(["python", *words]))
-            for results in sorted(folder.rglob("ccgym_results.json")):
+            for results in sorted(folder.rglob("results.json")):
                 entry["rows"] += rows(results)
         kept[name] = entry
     OUT.parent.mkdir(exist_ok=True)
