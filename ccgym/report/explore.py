@@ -1,13 +1,15 @@
 """``explore.html``: an evaluation on one page to look into: every scheme, every run, and each run over time.
 
 The page is one file that fetches nothing: the numbers as JSON, the series as 32-bit floats, and uPlot
-(``vendor/uplot``), which draws them. ``templates/explore.js`` and ``explore_plane.js`` are what it does with them.
+(``vendor/uplot``), which draws them. Its scripts are ``templates/charts.js``, ``explore.js`` and
+``explore_plane.js``.
 """
 
 from __future__ import annotations
 
 import base64
 import shlex
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -173,28 +175,32 @@ def page_data(results: ResultSet, directory: Path) -> dict[str, Any]:
     """All that the page's script reads, as plain data. ``values`` are little-endian 32-bit floats in base64; a run's
     ``series`` are ``[panel, line, flow (0: the path), place of the first value]``, each of ``count`` values."""
     commands = Commands.of(results, directory)
-    found = [_RunSeries.read(cell, directory) for cell in results.cells]
-    total = sum(values.size for one in found for values in one.lines.values())
+    found = [_series(cell, directory) for cell in results.cells]
+    total = sum(values.size for one in found for values in one.values())
     every = max(1, -(-total // MAX_VALUES))
-    blob, runs = _Blob(), []
-    for cell, series in zip(results.cells, found, strict=True):
-        merged = {key: _merged(values, every, _line(key).merge) for key, values in series.lines.items()}
+    values: list[FloatArray] = []
+    runs, place = [], 0
+    for cell, lines in zip(results.cells, found, strict=True):
+        merged = {(p, k, flow): _merged(one, every, PANELS[p].lines[k].merge) for (p, k, flow), one in lines.items()}
+        count = next((one.size for one in merged.values()), 0)
+        seed = cell.record.seed
         runs.append(
             {
                 "name": cell.name,
                 "scheme": cell.scheme,
                 "run": cell.run,
-                "seed": None
-                if cell.record.seed is None
-                else str(cell.record.seed),  # of 64 bits: too long for JavaScript
+                "seed": None if seed is None else str(seed),  # of 64 bits: too long for JavaScript
                 "ignored": cell.invalid,
                 "flows": [flow.scheme for flow in cell.record.flows],
                 "numbers": [_number(cell, column.name) for column in METRICS],
-                "count": next((values.size for values in merged.values()), 0),
-                "series": [[*key, blob.add(values)] for key, values in merged.items()],
+                "count": count,
+                "series": [[*key, place + k * count] for k, key in enumerate(merged)],
                 "command": commands.of_run(cell),
             }
         )
+        values += merged.values()
+        place += count * len(merged)
+    whole = np.concatenate(values) if values else np.empty(0)
     return {
         "title": results.parameters["path_name"],
         "step": every * SERIES_STEP_NS / NS_PER_S,
@@ -213,7 +219,7 @@ def page_data(results: ResultSet, directory: Path) -> dict[str, Any]:
         "schemes": [_scheme(summary) for summary in results.schemes],
         "runs": runs,
         "command": commands.whole,
-        "values": blob.text(),
+        "values": base64.b64encode(whole.astype("<f4").tobytes()).decode(),
     }
 
 
@@ -314,38 +320,28 @@ Key = tuple[int, int, int]
 """A series of a run: index of the panel, index of the line, flow from 1, or 0 of the path."""
 
 
-def _line(key: Key) -> Line:
-    return PANELS[key[0]].lines[key[1]]
-
-
-@dataclass(frozen=True)
-class _RunSeries:
+def _series(cell: CellResult, directory: Path) -> dict[Key, FloatArray]:
     """The series of a run in steps of 100 ms: those that are known."""
-
-    lines: Mapping[Key, FloatArray]
-
-    @classmethod
-    def read(cls, cell: CellResult, directory: Path) -> _RunSeries:
-        file = directory / series_file(cell.name)
-        if not file.exists():
-            return cls({})
-        names = [line.column for panel in PANELS for line in panel.lines]
-        columns = numbers_from_csv(file, [*names, "flow"])
-        flows = columns["flow"]
-        tables = {int(flow): {k: v[flows == flow] for k, v in columns.items()} for flow in np.unique(flows)}
-        count = next((table["flow"].size for table in tables.values()), 0)
-        if cell.curves and count:
-            tables[0] = {"capacity_mbps": _capacity(RunCurves.load(directory / cell.curves), count)}
-        lines = {}
-        for p, panel in enumerate(PANELS):
-            for place, line in enumerate(panel.lines):
-                for flow, table in tables.items():
-                    values = table.get(line.column)
-                    # What is of the path stands in the rows of every flow.
-                    wanted = flow in (0, 1) if line.shared else flow > 0
-                    if wanted and values is not None and not np.isnan(values).all():
-                        lines[p, place, 0 if line.shared else flow] = line.scale * values
-        return cls(lines)
+    file = directory / series_file(cell.name)
+    if not file.exists():
+        return {}
+    names = [line.column for panel in PANELS for line in panel.lines]
+    columns = numbers_from_csv(file, [*names, "flow"])
+    flows = columns["flow"]
+    tables = {int(flow): {k: v[flows == flow] for k, v in columns.items()} for flow in np.unique(flows)}
+    count = next((table["flow"].size for table in tables.values()), 0)
+    if cell.curves and count:
+        tables[0] = {"capacity_mbps": _capacity(RunCurves.load(directory / cell.curves), count)}
+    found = {}
+    for p, panel in enumerate(PANELS):
+        for place, line in enumerate(panel.lines):
+            for flow, table in tables.items():
+                values = table.get(line.column)
+                # What is of the path stands in the rows of every flow.
+                wanted = flow in (0, 1) if line.shared else flow > 0
+                if wanted and values is not None and not np.isnan(values).all():
+                    found[p, place, 0 if line.shared else flow] = line.scale * values
+    return found
 
 
 def _capacity(curves: RunCurves, count: int) -> FloatArray:
@@ -363,30 +359,6 @@ def _merged(values: FloatArray, every: int, merge: Merge) -> FloatArray:
     if every == 1:
         return values
     table = values[: values.size // every * every].reshape(-1, every)
-    known = ~np.isnan(table)
-    some = known.any(axis=1)
-    if merge in ("min", "max"):
-        empty = np.inf if merge == "min" else -np.inf
-        found = getattr(np, merge)(np.where(known, table, empty), axis=1)
-    else:
-        found = np.where(known, table, 0).sum(axis=1)
-        found = found / np.maximum(known.sum(axis=1), 1) if merge == "mean" else found
-    return np.asarray(np.where(some, found, np.nan), dtype=np.float64)
-
-
-class _Blob:
-    """Values of many series, one after the other."""
-
-    def __init__(self) -> None:
-        self._parts: list[npt.NDArray[np.float32]] = []
-        self._size = 0
-
-    def add(self, values: FloatArray) -> int:
-        """Append a series; the place of its first value."""
-        place = self._size
-        self._parts.append(values.astype("<f4"))
-        self._size += values.size
-        return place
-
-    def text(self) -> str:
-        return base64.b64encode(b"".join(part.tobytes() for part in self._parts)).decode()
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of nothing known, the mean is unknown
+        found = getattr(np, f"nan{merge}")(table, axis=1)
+    return np.asarray(np.where(np.isnan(table).all(axis=1), np.nan, found), dtype=np.float64)

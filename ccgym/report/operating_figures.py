@@ -20,7 +20,7 @@ from ccgym.experiments.operating_points import OperatingPoints, operating_points
 from ccgym.experiments.outcome import Test
 from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import coordinates_text
-from ccgym.report.figures import Options
+from ccgym.report.figures import Options, figure
 from ccgym.report.style import INK, add_title, blank_figure, flow_color, lay_out, legible
 from ccgym.schemes.style import SchemeStyle
 
@@ -34,11 +34,16 @@ MOST_FLOWS: Final = 6
 """Flows that a legend names; further ones have the same colors again."""
 
 QUANTITIES: Final[Mapping[str, str]] = {
-    "throughput_mbps": "throughput (Mbit/s)",
-    "srtt_ms": "sRTT (ms)",
-    "in_flight": "in flight (packets)",
-}
+    "throughput_mbps": "throughput (Mbit/s)", "srtt_ms": "sRTT (ms)", "in_flight": "in flight (packets)",
+}  # fmt: skip
 """Labels of what an operating point is made of."""
+
+DOTS: Final[Mapping[str, Any]] = {"marker": "o", "linestyle": "", "markersize": 8}
+"""Flows in the legend of a plane."""
+STAR: Final = Line2D([], [], linestyle="", marker="*", color=OPTIMUM, markersize=13, label="optimum")
+"""The optimum in a legend."""
+JOINT: Final = Line2D([], [], linestyle="", marker="D", color=INK, markersize=7, label="joint")
+"""All flows together in a legend."""
 
 
 class OperatingOptions(Options):
@@ -63,12 +68,14 @@ class Shown:
 
     def finite(self, place: int, name: str) -> npt.NDArray[np.float64]:
         """The values over time that are known, while the flow was there."""
-        flow = self.run.numbers["flows"][place]
-        times = self.run.ends_s
+        flow, times = self.run.numbers["flows"][place], self.run.ends_s
         there = (times > flow["start_s"]) & (times <= flow["stop_s"] + 1e-6)
         values = self.run.over_time(place, name)[there].astype(np.float64)
-        known: npt.NDArray[np.float64] = values[np.isfinite(values)]
-        return known
+        return np.asarray(values[np.isfinite(values)])
+
+
+Column = Callable[[Shown, Sequence[Axes]], None]
+"""Draws a scheme into its column of panels."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +99,8 @@ class Runs:
         chosen = next((one for one in test.conditions if wanted.items() <= one.at.items()), None)
         if chosen is None:
             expected = "; ".join(coordinates_text(one.at) for one in test.conditions[:6])
-            raise ConfigError(
-                "unknown-name", shown(options.where), where=f"figures of {test.name}: where", expected=expected
-            )
+            where = f"figures of {test.name}: where"
+            raise ConfigError("unknown-name", shown(options.where), where=where, expected=expected)
         found = [
             Shown(style, run, operating_points(run.numbers))
             for style in results.styles
@@ -116,9 +122,7 @@ class Runs:
             handles.append(Line2D([], [], color=flow_color(place), label=f"flow {place + 1}{fixed}", **line))
         return handles
 
-    def grid(
-        self, rows: Sequence[str], draw: Callable[[Shown, Sequence[Axes]], None], handles: Sequence[Line2D], **axes: Any
-    ) -> Figure:
+    def grid(self, rows: Sequence[str], draw: Column, handles: Sequence[Line2D], **axes: Any) -> Figure:
         """A figure with a column per scheme.
 
         Args:
@@ -135,10 +139,9 @@ class Runs:
             column[0].set_title(one.style.label, fontsize=11, color=legible(one.style.color), weight="bold")
         for label, row in zip(rows, panels, strict=True):
             row[0].set_ylabel(folded(label))
-        self.finish(drawn, handles)
-        return drawn
+        return self.finish(drawn, handles)
 
-    def finish(self, drawn: Figure, handles: Sequence[Line2D]) -> None:
+    def finish(self, drawn: Figure, handles: Sequence[Line2D]) -> Figure:
         """Let axes begin at zero, write title and legend, and arrange the rest below them."""
         for axes in drawn.axes:  # when all is drawn: panels share their limits
             axes.set_ylim(bottom=0)
@@ -151,6 +154,20 @@ class Runs:
             handletextpad=0.5, bbox_to_anchor=(0.005, 1 - 0.36 / height),
         )  # fmt: skip
         lay_out(drawn)
+        return drawn
+
+
+def operating_figure(name: str, title: str) -> Callable[[Callable[[Runs], Figure]], Callable[..., Figure]]:
+    """Registers the decorated function as a figure of the first run of every scheme, that tests name."""
+
+    def register(draw: Callable[[Runs], Figure]) -> Callable[..., Figure]:
+        def of_test(results: ExperimentResults, test: Test, options: OperatingOptions) -> Figure:
+            return draw(Runs.of(results, test, options))
+
+        of_test.__module__ = draw.__module__
+        return figure(name, title, page="test", options=OperatingOptions)(of_test)
+
+    return register
 
 
 def folded(label: str) -> str:
@@ -158,39 +175,23 @@ def folded(label: str) -> str:
     return label.replace(" (", "\n(")
 
 
-def mark(axes: Axes, x: float | None, y: float | None, marker: str, color: str, size: float = 9) -> None:
-    """A point, if it is known; with the axes down to zero, and room for it."""
-    if x is not None and y is not None:
-        axes.plot(x, y, marker, color=color, markersize=size, clip_on=False, zorder=4, markeredgewidth=0)
+def mark(axes: Axes, point: Any, x: str, y: str, marker: str, color: str, size: float = 9) -> None:
+    """A point's quantities, if they are known; with the axes down to zero, and room for it."""
+    values: tuple[Any, Any] = getattr(point, x, None), getattr(point, y, None)
+    if None not in values:
+        axes.plot(*values, marker, color=color, markersize=size, clip_on=False, zorder=4, markeredgewidth=0)
         axes.plot(0, 0, alpha=0)
         axes.margins(0.12)
 
 
-def mark_flow(axes: Axes, place: int, x: float | None, y: float | None) -> None:
-    """The point of a flow; later ones are smaller, so that equal ones show."""
-    mark(axes, x, y, "o", flow_color(place), max(5.0, 11.0 - 2.5 * place))
-
-
-def mark_optimum(axes: Axes, points: OperatingPoints, x: str, y: str) -> None:
-    """The star."""
-    if points.optimum is not None:
-        mark(axes, getattr(points.optimum, x), getattr(points.optimum, y), "*", OPTIMUM, 15)
-
-
-def optimum_handle() -> Line2D:
-    """The star in a legend."""
-    return Line2D([], [], linestyle="", marker="*", color=OPTIMUM, markersize=13, label="optimum")
-
-
-def joint_handle() -> Line2D:
-    """All flows together in a legend."""
-    return Line2D([], [], linestyle="", marker="D", color=INK, markersize=7, label="joint")
-
-
-def reference_line(axes: Axes, value: float | None) -> None:
-    """A quiet horizontal line at the optimum."""
-    if value is not None:
-        axes.axhline(value, color=OPTIMUM, linewidth=0.9, linestyle=":", zorder=1)
+def mark_flows(axes: Axes, points: OperatingPoints, x: str, y: str, *, joint: bool = False) -> None:
+    """The star of the optimum, the diamond of all flows, and the flows: later ones are smaller, so that equal ones
+    show."""
+    mark(axes, points.optimum, x, y, "*", OPTIMUM, 15)
+    if joint and len(points.flows) > 1:
+        mark(axes, points.joint, x, y, "D", INK, 7)
+    for place, point in enumerate(points.flows):
+        mark(axes, point, x, y, "o", flow_color(place), max(5.0, 11.0 - 2.5 * place))
 
 
 def ecdf(axes: Axes, values: npt.NDArray[np.float64], color: str) -> None:

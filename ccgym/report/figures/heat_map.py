@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.patches import Polygon, Rectangle
+from matplotlib.patches import Rectangle
 
 from ccgym.experiments.views.path_result import CardScheme, PathResult
 from ccgym.experiments.views.scorecard import Scorecard
+from ccgym.report.cells import MARGIN_IN, MIDDLE, cell_axes, draw_cell, draw_corner
 from ccgym.report.figures import figure
-from ccgym.report.style import INK, MUTED, axes_at, blank_figure, color_bar_at, text_at
+from ccgym.report.style import INK, MUTED, blank_figure, color_bar_at, text_at
 from ccgym.report.table import NOTHING, number
 
 WORST: Final = -4.0
@@ -35,7 +35,6 @@ CELL_W_IN: Final = 0.66
 CELL_H_IN: Final = 0.235
 LABELS_IN: Final = 3.25
 """Room for the names of the paths."""
-MARGIN_IN: Final = 0.2
 HEAD_IN: Final = 1.75
 """Room for title and scale, at least; long names of schemes take more."""
 FOOT_IN: Final = 0.2
@@ -49,8 +48,7 @@ APART: Final = 0.3
 """Space between schemes that know the path and the others, columns."""
 
 
-@dataclass(frozen=True)
-class _Row:
+class _Row(NamedTuple):
     """A row: a path, or the mean of a section."""
 
     label: str
@@ -72,10 +70,7 @@ def heat_map_figure(card: Scorecard) -> Figure:
     width = MARGIN_IN + LABELS_IN + right * CELL_W_IN + math.cos(math.radians(SLANT)) * longest
     height = head + height_rows * CELL_H_IN + FOOT_IN
     drawn = blank_figure(width, height)
-    axes = axes_at(drawn, MARGIN_IN + LABELS_IN, FOOT_IN, right * CELL_W_IN, height_rows * CELL_H_IN)
-    axes.set_xlim(0, right)
-    axes.set_ylim(height_rows, 0)
-    axes.axis("off")
+    axes = cell_axes(drawn, MARGIN_IN + LABELS_IN, right, height_rows, (CELL_W_IN, CELL_H_IN), FOOT_IN)
     for row in rows:
         _name(axes, row)
         for one, left in columns:
@@ -130,30 +125,17 @@ def _name(axes: Axes, row: _Row) -> None:
 def _cell(axes: Axes, row: _Row, left: float, path_results: Sequence[PathResult]) -> None:
     scores = [result.score for result in path_results if result.score is not None]
     if not scores or len(scores) < len(path_results):
-        axes.text(left + 0.5, row.top + 0.52, NOTHING, ha="center", va="center", fontsize=8.5, color=MUTED)
+        axes.text(left + 0.5, row.top + 0.52, NOTHING, fontsize=8.5, color=MUTED, **MIDDLE)
         return
     value = float(np.mean(scores))
     color = COLORS(Normalize(WORST, 0.0, clip=True)(value))
-    axes.add_patch(Rectangle((left, row.top), 1, 1, facecolor=color, edgecolor="white", linewidth=1.0))
     best = not row.mean and path_results[0].best
+    ink = draw_cell(axes, left, row.top, color, number(2)(value), weight="bold" if row.mean or best else "normal")
     if best:
-        axes.add_patch(
-            Rectangle((left + 0.03, row.top + 0.07), 0.94, 0.86, fill=False, edgecolor=INK, linewidth=1.1, zorder=3)
-        )
-    axes.text(
-        left + 0.5, row.top + 0.53, number(2)(value), ha="center", va="center", fontsize=8.5,
-        weight="bold" if row.mean or best else "normal", color=_ink_on(color), zorder=4,
-    )  # fmt: skip
+        frame = Rectangle((left + 0.03, row.top + 0.07), 0.94, 0.86, fill=False, edgecolor=INK, linewidth=1.1, zorder=3)
+        axes.add_patch(frame)
     if not row.mean and path_results[0].trained:
-        edge = 0.97 if best else 1.0
-        top = row.top + (0.07 if best else 0.03)
-        corner = [(left + edge - 0.15, top), (left + edge, top), (left + edge, top + 0.36)]
-        axes.add_patch(Polygon(corner, closed=True, facecolor=_ink_on(color), linewidth=0, zorder=5))
-
-
-def _ink_on(color: tuple[float, float, float, float]) -> str:
-    red, green, blue = color[:3]
-    return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "white"
+        draw_corner(axes, left + (0.97 if best else 1.0), row.top + (0.07 if best else 0.03), (0.15, 0.36), ink)
 
 
 def _scale(figure: Figure, card: Scorecard, height: float) -> None:

@@ -11,45 +11,22 @@ from typing import Final
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ccgym.experiments.outcome import Test
-from ccgym.experiments.views.results import ExperimentResults
-from ccgym.report.figures import figure
-from ccgym.report.operating_figures import (
-    QUANTITIES,
-    OperatingOptions,
-    Runs,
-    Shown,
-    joint_handle,
-    mark,
-    mark_flow,
-    mark_optimum,
-    optimum_handle,
-)
-from ccgym.report.style import INK
+from ccgym.report.operating_figures import DOTS, JOINT, QUANTITIES, STAR, Runs, Shown, mark_flows, operating_figure
 
 UPWARD: Final = ("throughput_mbps", "srtt_ms")
 
 
-@figure(
-    "in_flight",
-    "packets in flight against mean throughput and mean sRTT, with the optimum and all flows together",
-    page="test",
-    options=OperatingOptions,
+@operating_figure(
+    "in_flight", "packets in flight against mean throughput and mean sRTT, with the optimum and all flows together"
 )
-def in_flight_figure(results: ExperimentResults, test: Test, options: OperatingOptions) -> Figure:
+def in_flight_figure(runs: Runs) -> Figure:
     """Draw the first run of every scheme."""
-    runs = Runs.of(results, test, options)
 
     def column(one: Shown, rows: Sequence[Axes]) -> None:
         for axes, name in zip(rows, UPWARD, strict=True):
-            mark_optimum(axes, one.points, "in_flight", name)
-            if len(one.flows) > 1:
-                mark(axes, one.points.joint.in_flight, getattr(one.points.joint, name), "D", INK, 7)
-            for place, point in enumerate(one.points.flows):
-                mark_flow(axes, place, point.in_flight, getattr(point, name))
+            mark_flows(axes, one.points, "in_flight", name, joint=True)
             axes.set_xlim(left=0)
         rows[-1].set_xlabel(f"mean {QUANTITIES['in_flight']}")
 
-    several = [joint_handle()] if runs.most_flows > 1 else []
-    handles = [*runs.flow_handles(marker="o", linestyle="", markersize=8), *several, optimum_handle()]
+    handles = [*runs.flow_handles(**DOTS), *([JOINT] if runs.most_flows > 1 else []), STAR]
     return runs.grid([f"mean {QUANTITIES[name]}" for name in UPWARD], column, handles, sharex=True, sharey="row")

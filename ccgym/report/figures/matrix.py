@@ -7,27 +7,23 @@ Conditions that the columns do not tell apart are averaged; a corner says where 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.patches import Polygon, Rectangle
 from pydantic import Field
 
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.experiments.outcome import Test
 from ccgym.experiments.views.results import ExperimentResults
+from ccgym.report.cells import DIVERGING, MARGIN_IN, MIDDLE, cell_axes, draw_cell, draw_corner, draw_head
 from ccgym.report.coordinates import coordinate_label, coordinate_text, metric_label, metric_scale
 from ccgym.report.figures import Options, figure
-from ccgym.report.style import INK, MUTED, axes_at, blank_figure, color_bar_at, luminance, text_at
+from ccgym.report.style import INK, MUTED, blank_figure
 
-DIVERGING: Final = LinearSegmentedColormap.from_list(
-    "ccgym-parting", ["#17627f", "#4493a1", "#a9cfcd", "#f7f4ee", "#f0c39b", "#cf6a47", "#9c2f22"]
-)
-"""With a middle: less than it to the left, more to the right."""
 RISING: Final = LinearSegmentedColormap.from_list(
     "ccgym-rising", ["#f7f4ee", "#f3d9b8", "#e59a6f", "#c9583c", "#8f2a1f"]
 )
@@ -43,7 +39,6 @@ LEVEL_IN: Final = 0.26
 """Height of a level of the columns' heads."""
 TOP_IN: Final = 0.95
 """Room for title and scale."""
-MARGIN_IN: Final = 0.2
 GAPS: Final = (0.5, 0.14)
 """Space between the values of the outermost coordinate, and of the second, columns."""
 
@@ -75,23 +70,37 @@ def matrix_figure(results: ExperimentResults, test: Test, options: MatrixOptions
     head = TOP_IN + LEVEL_IN * len(options.columns)
     height = len(results.styles) * CELL_H_IN
     drawn = blank_figure(2 * MARGIN_IN + NAMES_IN + width, head + height + MARGIN_IN)
-    axes = axes_at(drawn, MARGIN_IN + NAMES_IN, MARGIN_IN, width, height)
-    axes.set_xlim(0, places[-1] + 1)
-    axes.set_ylim(len(results.styles), 0)
-    axes.axis("off")
-    colors = RISING if options.middle is None else DIVERGING
+    axes = cell_axes(drawn, MARGIN_IN + NAMES_IN, places[-1] + 1, len(results.styles), (CELL_W_IN, CELL_H_IN))
+    colors, scale = RISING if options.middle is None else DIVERGING, metric_scale(metric)
+    # The places of these values on the scale of colors; half of it is the middle.
+    knots = [options.low, options.high] if options.middle is None else [options.low, options.middle, options.high]
+    marks = np.linspace(0.0, 1.0, len(knots))
     for row, (style, outcome) in enumerate(results.of_test(test)):
         axes.text(-0.2, row + 0.52, style.label, ha="right", va="center", fontsize=9.5, color=INK)
         for column, left in zip(columns, places, strict=True):
             own = dict(zip(options.columns, column, strict=True))
-            values = [
+            known = [
                 spread.mean
                 for one in outcome.conditions
-                if own.items() <= one.at.items() and (spread := one.metrics.get(metric.key)) is not None
+                if own.items() <= one.at.items()
+                and (spread := one.metrics.get(metric.key)) is not None
+                and np.isfinite(spread.mean)
             ]
-            _cell(axes, left, row, values, metric_scale(metric), colors, options)
+            if not known:
+                axes.text(left + 0.5, row + 0.52, "–", fontsize=8.5, color=MUTED, **MIDDLE)
+                continue
+            value = float(np.mean(known))
+            text = f"{scale * value:.0f}" if scale > 1 else f"{value:.2g}"
+            ink = draw_cell(axes, left, row, colors(float(np.interp(value, knots, marks))), text)
+            if max(known) - min(known) >= SPREAD * (options.high - options.low):
+                draw_corner(axes, left + 0.98, row + 0.03, (0.26, 0.37), ink)
     _heads(axes, options.columns, columns, places)
-    _scale(drawn, f"{test.title}: {metric_label(metric)}", metric_scale(metric), colors, options)
+    apart = scale * SPREAD * (options.high - options.low)
+    draw_head(
+        drawn, f"{test.title}: {metric_label(metric)}", colors,
+        {float(mark): f"{scale * knot:g}" for mark, knot in zip(marks, knots, strict=True)},
+        f"means; a corner where averaged conditions differ by {apart:g} or more",
+    )  # fmt: skip
     return drawn
 
 
@@ -125,30 +134,6 @@ def _places(columns: Sequence[At]) -> list[float]:
     return places
 
 
-def _cell(
-    axes: Axes, left: float, row: int, values: Sequence[float], scale: float, colors: Colormap, options: MatrixOptions
-) -> None:
-    known = [value for value in values if np.isfinite(value)]
-    if not known:
-        axes.text(left + 0.5, row + 0.52, "–", ha="center", va="center", fontsize=8.5, color=MUTED)
-        return
-    value = float(np.mean(known))
-    color = colors(_position(value, options))
-    ink = INK if luminance(*color[:3]) > 0.3 else "white"
-    axes.add_patch(Rectangle((left, row), 1, 1, facecolor=color, edgecolor="white", linewidth=1.0))
-    text = f"{scale * value:.0f}" if scale > 1 else f"{value:.2g}"
-    axes.text(left + 0.5, row + 0.53, text, ha="center", va="center", fontsize=8.5, color=ink)
-    if max(known) - min(known) >= SPREAD * (options.high - options.low):
-        corner = [(left + 0.72, row + 0.03), (left + 0.98, row + 0.03), (left + 0.98, row + 0.4)]
-        axes.add_patch(Polygon(corner, closed=True, facecolor=ink, linewidth=0))
-
-
-def _position(value: float, options: MatrixOptions) -> float:
-    """Place of a value on the scale of colors, whose half is the middle."""
-    knots = [options.low, options.high] if options.middle is None else [options.low, options.middle, options.high]
-    return float(np.interp(value, knots, np.linspace(0.0, 1.0, len(knots))))
-
-
 def _heads(axes: Axes, names: Sequence[str], columns: Sequence[At], places: Sequence[float]) -> None:
     """The coordinates above their columns: those of outer levels once, with a line."""
     level_rows = LEVEL_IN / CELL_H_IN
@@ -162,7 +147,7 @@ def _heads(axes: Axes, names: Sequence[str], columns: Sequence[At], places: Sequ
             text = f"{at[-1]:g}" if inner and not isinstance(at[-1], str) else coordinate_text(name, at[-1])
             middle = (own[0] + own[-1] + 1) / 2
             axes.text(
-                middle, bottom - 0.42 * level_rows, text, ha="center", va="center", clip_on=False,
+                middle, bottom - 0.42 * level_rows, text, clip_on=False, **MIDDLE,
                 fontsize=10 if level == 0 else 8.5, color=INK if level == 0 else MUTED,
                 weight="bold" if level == 0 and len(names) > 1 else "normal",
             )  # fmt: skip
@@ -176,20 +161,3 @@ def _heads(axes: Axes, names: Sequence[str], columns: Sequence[At], places: Sequ
             -0.2, -0.42 * level_rows, coordinate_label(names[-1]), ha="right", va="center",
             fontsize=8.5, color=MUTED, clip_on=False,
         )  # fmt: skip
-
-
-def _scale(figure: Figure, title: str, scale: float, colors: Colormap, options: MatrixOptions) -> None:
-    """Title, the scale of colors, and what the corner means."""
-    top = float(figure.get_size_inches()[1])
-    text_at(figure, MARGIN_IN, top - 0.25, title, fontsize=13, weight="bold", color=INK)
-    known: Mapping[float, float] = {
-        0.0: options.low,
-        **({} if options.middle is None else {0.5: options.middle}),
-        1.0: options.high,
-    }
-    ticks = {place: f"{scale * value:g}" for place, value in known.items()}
-    color_bar_at(figure, MARGIN_IN, top - 0.6, 1.9, 0.13, colors, ticks)
-    note = (
-        f"means; a corner where averaged conditions differ by {scale * SPREAD * (options.high - options.low):g} or more"
-    )
-    text_at(figure, MARGIN_IN + 2.1, top - 0.54, note, fontsize=8.5, color=MUTED)

@@ -7,36 +7,16 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ccgym.experiments.outcome import Test
-from ccgym.experiments.views.results import ExperimentResults
-from ccgym.report.figures import figure
-from ccgym.report.operating_figures import (
-    QUANTITIES,
-    OperatingOptions,
-    Runs,
-    Shown,
-    mark_flow,
-    mark_optimum,
-    optimum_handle,
-)
+from ccgym.report.operating_figures import DOTS, QUANTITIES, STAR, Runs, Shown, mark_flows, operating_figure
 
 
-@figure(
-    "operating_point_plane",
-    "mean throughput against mean sRTT, a mark per flow, with the optimum",
-    page="test",
-    options=OperatingOptions,
-)
-def plane_figure(results: ExperimentResults, test: Test, options: OperatingOptions) -> Figure:
+@operating_figure("operating_point_plane", "mean throughput against mean sRTT, a mark per flow, with the optimum")
+def plane_figure(runs: Runs) -> Figure:
     """Draw the first run of every scheme."""
-    runs = Runs.of(results, test, options)
 
     def column(one: Shown, rows: Sequence[Axes]) -> None:
-        (axes,) = rows
-        mark_optimum(axes, one.points, "srtt_ms", "throughput_mbps")
-        for place, point in enumerate(one.points.flows):
-            mark_flow(axes, place, point.srtt_ms, point.throughput_mbps)
-        axes.set_xlabel(f"mean {QUANTITIES['srtt_ms']}")
+        mark_flows(rows[0], one.points, "srtt_ms", "throughput_mbps")
+        rows[0].set_xlabel(f"mean {QUANTITIES['srtt_ms']}")
 
-    handles = [*runs.flow_handles(marker="o", linestyle="", markersize=8), optimum_handle()]
+    handles = [*runs.flow_handles(**DOTS), STAR]
     return runs.grid([f"mean {QUANTITIES['throughput_mbps']}"], column, handles, sharex=True, sharey=True)

@@ -32,15 +32,6 @@ INDEX: Final = "index.html"
 REPORTS: Final = "reports"
 """The folder of results that have a report of their own."""
 
-_FIGURES: Final = (
-    "operating_point_over_time",
-    "operating_point_distribution",
-    "in_flight",
-    "plane",
-    "comparison",
-)
-"""Scripts of figures in ``templates/site/figures``, in the order in which pages show them."""
-
 _FILES: Final = {
     "ccgym.sqlite": "SQLite: experiments, conditions, schemes, outcomes, runs, and the tables below with their columns",
     "values.parquet": "a row per run and metric of its experiment",
@@ -97,9 +88,8 @@ def write_site(
 
 
 def _write_assets(directory: Path) -> None:
-    folder = TEMPLATES / "site"
-    parts = [TEMPLATES / "charts.js", folder / "plots.js", *(folder / "figures" / f"{one}.js" for one in _FIGURES)]
-    script = "\n".join(file.read_text(encoding="utf-8") for file in (*parts, folder / "site.js"))
+    parts = (TEMPLATES / "charts.js", TEMPLATES / "site" / "site.js")
+    script = "\n".join(file.read_text(encoding="utf-8") for file in parts)
     atomic_write(directory / "site.js", f'"use strict";\n(() => {{\n{script}}})();\n')
     license_text = (UPLOT / "LICENSE").read_text(encoding="utf-8").strip().replace("*/", "* /")
     chart_library = (UPLOT / "uPlot.iife.min.js").read_text(encoding="utf-8")

@@ -27,7 +27,7 @@ const state = { a: null, b: null, from: 0, to: end, hidden: new Set(), thin: new
 let floats = null;
 function valuesAt(place, count) {
   floats ??= floatsOf(data.values);
-  return Array.from(floats.subarray(place, place + count), (value) => (Number.isNaN(value) ? null : value));
+  return numbersOf(floats, place, count);
 }
 
 const known = new Map();
@@ -383,6 +383,7 @@ function observeCdf() {
 function drawCdf() {
   cdf?.destroy();
   cdf = null;
+  shown.length = 0;
   const place = Number($("quantity").value);
   const two = $("which").value === "two";
   const chosen = two ? [state.a, state.b].filter(Boolean) : schemes.filter((scheme) => !state.hidden.has(scheme.key));
@@ -391,22 +392,12 @@ function drawCdf() {
     $("cdf").replaceChildren(make("p", { className: "muted", textContent: "not recorded" }));
     return;
   }
-  const x = quantileGrid(found.map(([, values]) => values));
   const { title, unit } = panels[place];
-  const paints = found.map(([entity]) => color((entity.of ?? entity).colors));
-  const series = found.map(([entity], index) => ({
-    label: entity.title, width: 1.8, stroke: paints[index], value: (_, value) => short(value),
-    dash: paints.indexOf(paints[index]) < index ? [6, 4] : undefined, // of a color that is there already
-    paths: uPlot.paths.stepped({ align: 1 }), points: { show: false },
-  }));
   const axes = chartAxes(52);
   axes[0] = { ...axes[0], size: 46, label: `${title} (${unit})`, labelSize: 18, labelFont: "12px system-ui, sans-serif" };
   $("cdf").replaceChildren();
-  cdf = new uPlot({
-    width: $("cdf").clientWidth, height: 320, axes, legend: { live: true },
-    series: [{ label: "at", value: (_, value) => `${short(value)} ${unit}` }, ...series],
-    scales: { x: { time: false }, y: { range: [0, 1] } }, cursor: { drag: { x: true, y: false }, points: { size: 6 } },
-  }, [x, ...found.map(([, values]) => shareBelow(values, x))], $("cdf"));
+  const lines = found.map(([entity, values]) => ({ label: entity.title, stroke: color((entity.of ?? entity).colors), values }));
+  cdf = distribution($("cdf"), lines, { at: "at", unit: ` ${unit}`, height: 320, axes, line: { width: 1.8 } });
 }
 
 function fillQuantities() {
@@ -487,15 +478,10 @@ document.addEventListener("keydown", (event) => {
   KEYS[event.key]();
 });
 
-let width = 0;
-function fit() {
-  if (width === document.body.clientWidth) return;
-  width = document.body.clientWidth;
+onWidth(() => {
   drawPlane();
   for (const { chart, figure, panel } of cells) chart?.setSize({ width: figure.clientWidth, height: chartHeight(panel) });
-  cdf?.setSize({ width: $("cdf").clientWidth, height: 320 });
-}
-new ResizeObserver(() => requestAnimationFrame(fit)).observe(document.body);
+});
 
 const delays = runs.map((run) => run.numbers[1]).filter((value) => value > 0);
 $("log").checked = delays.length > 0 && Math.max(...delays) / Math.min(...delays) > 4; // Pantheon's rule

@@ -1,6 +1,5 @@
 // The plane of throughput and delay on the page to explore: an SVG. It uses what explore.js has; explore.html.j2 puts both
 // into one function.
-const MARGIN = { left: 56, right: 16, top: 12, bottom: 44 };
 const pointOf = (run) => (run.numbers[1] === null || run.numbers[0] === null ? null : [run.numbers[1], run.numbers[0]]);
 const meanOf = (scheme) => (scheme.numbers[0] && scheme.numbers[1] ? [scheme.numbers[1][0], scheme.numbers[0][0]] : null);
 
@@ -30,18 +29,14 @@ function drawPlane() {
   const positive = delays.length > 0 && Math.min(...delays) > 0;
   $("log").disabled = !positive;
   const log = $("log").checked && positive;
-  const along = log ? Math.log2 : (value) => value;
   const view = state.view ?? wholeView(all, delays, log);
-  const [left, right] = [along(view.x1), along(view.x0)]; // more delay is to the left, as in Pantheon's figures
-  const inner = { width: width - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom };
-  const place = ([x, y]) => [
-    MARGIN.left + inner.width * (along(log ? Math.max(x, 1e-6) : x) - left) / (right - left),
-    MARGIN.top + inner.height * (view.y1 - y) / (view.y1 - view.y0)];
-  const svg = drawn("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
-    "aria-label": "throughput against 95th-percentile one-way delay; the tables above have the numbers" });
-  planeAxes(svg, view, place, width, height, log);
-  const clip = drawn("clipPath", { id: "inside" }, drawn("rect", { x: MARGIN.left, y: MARGIN.top - 8, ...inner,
-    height: inner.height + 8 }));
+  // More delay is to the left, as in Pantheon's figures.
+  const plot = svgPlot(width, height, { x: [view.x1, view.x0], y: [view.y0, view.y1], log,
+    across: "95th percentile of the one-way delay (ms)", up: "throughput (Mbit/s)",
+    label: "throughput against 95th-percentile one-way delay; the tables above have the numbers" });
+  const { svg, place, inner } = plot;
+  plot.text(width - MARGIN.right - 4, inner.y + 12, "better ↗", "end");
+  const clip = drawn("clipPath", { id: "inside" }, drawn("rect", { ...inner, y: inner.y - 8, height: inner.height + 8 }));
   const marks = drawn("g", { "clip-path": "url(#inside)" });
   svg.append(clip, marks);
   const layers = [[], [], []];
@@ -62,7 +57,7 @@ function drawPlane() {
   }
   marks.append(...layers.flat());
   figure.replaceChildren(svg, make("div", { id: "tip", hidden: true }));
-  planeZoom(svg, view, along, log ? (value) => 2 ** value : (value) => value, [left, right], inner);
+  planeZoom(plot);
 }
 
 function wholeView(all, delays, log) {
@@ -71,37 +66,6 @@ function wholeView(all, delays, log) {
   const room = log ? Math.max(1.02, (x1 / x0) ** 0.08) : Math.max(0.08 * (x1 - x0), 0.01 * x1, 0.5);
   [x0, x1] = log ? [x0 / room, x1 * room] : [x0 - room, x1 + room];
   return { x0, x1, y0: 0, y1: 1.08 * Math.max(...all.map((point) => point[1])) || 1 };
-}
-
-function planeAxes(svg, view, place, width, height, log) {
-  const bottom = height - MARGIN.bottom;
-  const line = (x1, y1, x2, y2, name) => svg.append(drawn("line", { x1, y1, x2, y2, class: name }));
-  const text = (x, y, content, anchor = "middle", name = "") => {
-    const element = drawn("text", { x, y, "text-anchor": anchor, class: name });
-    element.textContent = content;
-    svg.append(element);
-    return element;
-  };
-  let across = ticks(view.x0, view.x1, Math.max(3, Math.floor(width / 110)));
-  if (log && view.x1 / view.x0 > 3) {
-    across = [];
-    for (let k = Math.ceil(Math.log2(view.x0)); 2 ** k <= view.x1; k++) across.push(2 ** k);
-  }
-  for (const value of across) {
-    const [x] = place([value, 0]);
-    line(x, MARGIN.top, x, bottom, "grid");
-    text(x, bottom + 17, minus(String(value)));
-  }
-  for (const value of ticks(view.y0, view.y1, 6)) {
-    const [, y] = place([view.x1, value]);
-    line(MARGIN.left, y, width - MARGIN.right, y, "grid");
-    text(MARGIN.left - 7, y + 4, minus(String(value)), "end");
-  }
-  line(MARGIN.left, bottom, width - MARGIN.right, bottom, "axis");
-  line(MARGIN.left, MARGIN.top, MARGIN.left, bottom, "axis");
-  text((MARGIN.left + width - MARGIN.right) / 2, height - 6, "95th percentile of the one-way delay (ms)");
-  text(0, 0, "throughput (Mbit/s)").setAttribute("transform", `translate(13 ${(MARGIN.top + bottom) / 2}) rotate(-90)`);
-  text(width - MARGIN.right - 4, MARGIN.top + 12, "better ↗", "end");
 }
 
 /** A marker; `entity` is what a click opens, null of what was published. */
@@ -132,36 +96,34 @@ function mark(scheme, [x, y], size, entity, point, opacity, hollow = false) {
 }
 
 /** A rectangle that is drawn with the mouse is what is shown next. */
-function planeZoom(svg, view, along, back, [left, right], inner) {
+function planeZoom({ svg, at, inner }) {
   let start = null;
   const box = drawn("rect", { class: "box", width: 0, height: 0 });
   svg.append(box);
-  const at = (event) => {
+  const inside = (value, low, size) => Math.max(low, Math.min(value, low + size));
+  const under = (event) => {
     const corner = svg.getBoundingClientRect();
-    const inside = (value, low, size) => Math.max(low, Math.min(value, low + size));
-    return [inside(event.clientX - corner.left, MARGIN.left, inner.width),
-      inside(event.clientY - corner.top, MARGIN.top, inner.height)];
+    return [inside(event.clientX - corner.left, inner.x, inner.width), inside(event.clientY - corner.top, inner.y, inner.height)];
   };
   const span = (now) => [0, 1].map((axis) => [Math.min(start[axis], now[axis]), Math.abs(start[axis] - now[axis])]);
   svg.addEventListener("pointerdown", (event) => {
     if (event.pointerType !== "mouse" || event.button !== 0 || event.target.classList.contains("mark")) return;
     event.preventDefault();
-    start = at(event);
+    start = under(event);
     svg.setPointerCapture(event.pointerId);
   });
   svg.addEventListener("pointermove", (event) => {
     if (!start) return;
-    const [[x, width], [y, height]] = span(at(event));
+    const [[x, width], [y, height]] = span(under(event));
     for (const [name, value] of Object.entries({ x, y, width, height })) box.setAttribute(name, value);
   });
   svg.addEventListener("pointerup", (event) => {
     if (!start) return;
-    const [[x, width], [y, height]] = span(at(event));
+    const [[x, width], [y, height]] = span(under(event));
     start = null;
     if (width < 8 || height < 8) return drawPlane();
-    const delay = (px) => back(left + (right - left) * (px - MARGIN.left) / inner.width);
-    const rate = (py) => view.y1 - (view.y1 - view.y0) * (py - MARGIN.top) / inner.height;
-    state.view = { x0: delay(x + width), x1: delay(x), y0: rate(y + height), y1: rate(y) };
+    const [[x1, y1], [x0, y0]] = [at(x, y), at(x + width, y + height)];
+    state.view = { x0, x1, y0, y1 };
     drawPlane();
   });
   svg.addEventListener("dblclick", wholePlane);

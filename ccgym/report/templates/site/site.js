@@ -1,4 +1,4 @@
-// What the site's pages do. An experiment's page has its numbers in `page`; those of a condition's runs are in a script of
+// What the site's pages do, with charts.js in front of it. An experiment's page has its numbers in `page`; those of a condition's runs are in a script of
 // their own, which calls ccgym.condition() when it is loaded.
 const page = $("page") && JSON.parse($("page").textContent);
 const conditions = new Map();
@@ -37,38 +37,140 @@ function table(id, heads, rows) {
 
 /** Places of the best values; none where all are equal or the metric has no better side. */
 function bestOf(values, better) {
-  const known = values.filter((value) => value !== null && value !== undefined);
+  const known = values.filter((value) => !unknown(value));
   if (!better || better === "neither" || known.length < 2) return [];
   const merit = (value) => ({ higher: value, lower: -value, one: -Math.abs(value - 1) })[better];
   const [least, most] = [Math.min(...known.map(merit)), Math.max(...known.map(merit))];
-  return least === most ? [] : values.flatMap((value, at) => (value !== null && value !== undefined && merit(value) === most ? [at] : []));
+  return least === most ? [] : values.flatMap((value, at) => (!unknown(value) && merit(value) === most ? [at] : []));
 }
 
-function metricTable(id, scopes, heads, compare = true) {
+const withUnit = (label, unit) => (unit && unit !== "1" ? `${label} (${unit})` : label);
+const scaleOf = (metric) => (metric.unit === "%" ? 100 : 1);
+
+/** A row per metric of ccperf's, a column per scope; the best in bold. */
+function metricRows(scopes, compare = true) {
   const names = [...new Set(scopes.flatMap((scope) => Object.keys(scope ?? {})))].sort();
-  const rows = names.map((name) => {
+  return names.map((name) => {
     const values = scopes.map((scope) => scope?.[name]?.[0] ?? null);
     const unit = scopes.find((scope) => scope?.[name])[name][1];
-    return { cells: [`${name}${unit === "1" ? "" : ` (${unit})`}`, ...values.map(short)],
+    return { cells: [withUnit(name, unit), ...values.map(short)],
       best: compare ? bestOf(values, page.better[name]).map((at) => at + 1) : [] };
   });
-  table(id, ["metric", ...heads], rows);
 }
+
+// --- Figures of a run, and of all schemes in a condition --------------------------------------------------------------
+
+const waiting = []; // charts whose places are there: they are drawn together, when it is known how wide those are
+
+function caption(box, text, paint) {
+  const figure = make("figure", { className: "chart", ariaLabel: text });
+  box.append(make("div", {}, make("p", { className: "muted", textContent: text }), figure));
+  waiting.push(() => paint(figure));
+}
+
+const numbers = (values) => values.filter((value) => value !== null);
+
+function timeChart(box, text, ends, lines) {
+  const known = lines.filter((line) => numbers(line.values).length);
+  if (!known.length) return;
+  const most = Math.max(...known.flatMap((line) => numbers(line.values)));
+  caption(box, text, (figure) => lineChart(figure, ends, known, { at: "time (s)", height: 200,
+    scales: { x: { time: false }, y: { range: [0, 1.06 * most || 1] } }, cursor: { sync: { key: "time" } } }));
+}
+
+function distributionChart(box, text, lines) {
+  const found = lines.map((line) => ({ ...line, values: Float64Array.from(numbers(line.values)).sort() }))
+    .filter((line) => line.values.length);
+  if (found.length) caption(box, `eCDF of ${text}`, (figure) => distribution(figure, found, { at: text, height: 240 }));
+}
+
+const MARKS = { circle: "M5 0A5 5 0 1 1-5 0A5 5 0 1 1 5 0Z", diamond: "M0-7L6 0L0 7L-6 0Z",
+  star: "M0-9L2.1-2.9L8.6-2.8L3.4 1.1L5.3 7.3L0 3.6L-5.3 7.3L-3.4 1.1L-8.6-2.8L-2.1-2.9Z" };
+
+/** Points with what `x` and `y` name of them. */
+function scatterChart(box, [across, x], [up, y], given) {
+  const points = given.filter((one) => Number.isFinite(one?.[x]) && Number.isFinite(one[y]));
+  if (!points.length) return;
+  const most = (name) => 1.12 * Math.max(...points.map((one) => one[name])) || 1;
+  const least = Math.min(...points.map((one) => one[x]));
+  const left = least > 0.6 * most(x) ? least - 0.3 * (most(x) - least) : 0;
+  const shape = (one, more) => drawn("path", { d: MARKS[one.mark], fill: one.color, ...more });
+  const paint = (figure) => {
+    const { svg, place } = svgPlot(Math.max(280, figure.clientWidth), 280, { x: [left, most(x)], y: [0, most(y)], across, up });
+    for (const one of points) {
+      const [px, py] = place([one[x], one[y]]).map((value) => value.toFixed(1));
+      const mark = shape(one, { transform: `translate(${px} ${py})` });
+      mark.append(drawn("title", {}, `${one.label}: ${short(one[x])}, ${short(one[y])}`));
+      svg.append(mark);
+    }
+    const names = points.map((one) => make("i", {}, drawn("svg", { width: 14, height: 14, viewBox: "-9 -9 18 18" }, shape(one)), ` ${one.label}`));
+    figure.replaceChildren(svg, make("div", { className: "key" }, ...names));
+  };
+  caption(box, `${up} against ${across}`, (figure) => {
+    paint(figure);
+    shown.push({ figure, resize: () => paint(figure) });
+  });
+}
+
+const QUANTITIES = [["throughput (Mbit/s)", "throughput_mbps"], ["sRTT (ms)", "srtt_ms"], ["in flight (packets)", "in_flight"]];
+const [RATE, SRTT, IN_FLIGHT] = QUANTITIES.map(([text, name]) => [`mean ${text}`, name]);
+const linesOf = (run, name) => run.flows.map((flow) => ({ label: flow.label, stroke: flow.color, values: flow.series[name] }));
+const flowPoints = (run) => run.flows.map((flow) => ({ ...flow.mean, label: flow.label, color: flow.color, mark: "circle" }));
+const optimum = (run) => run.optimum && { ...run.optimum, label: "optimum", color: "#d411b5", mark: "star" };
+
+/** ccperf's figures of a run. */
+const FIGURES = {
+  "Operating point over time": (box, run) => {
+    for (const [text, name] of QUANTITIES) timeChart(box, text, run.ends, linesOf(run, name));
+    timeChart(box, "queue of the bottleneck (packets)", run.ends, [{ label: "queue", stroke: style("--muted"), values: run.queue }]);
+  },
+  "Distribution of the operating point": (box, run) => {
+    for (const [text, name] of QUANTITIES.slice(0, 2)) distributionChart(box, text, linesOf(run, name));
+  },
+  "In flight against the mean operating point": (box, run) => {
+    const joint = run.flows.length > 1 ? [{ ...run.joint, label: "joint", color: style("--ink"), mark: "diamond" }] : [];
+    for (const up of [RATE, SRTT]) scatterChart(box, IN_FLIGHT, up, [...flowPoints(run), ...joint, optimum(run)]);
+  },
+  "Plane of mean operating points": (box, run) => scatterChart(box, SRTT, RATE, [...flowPoints(run), optimum(run)]),
+};
+
+/** ccperf's comparison of schemes in one condition. */
+const COMPARISONS = {
+  "Joint operating points": (box, runs) => scatterChart(
+    box, ["mean sRTT of all flows (ms)", "srtt_ms"], ["throughput of all flows (Mbit/s)", "throughput_mbps"],
+    [...runs.map((run) => ({ ...run.joint, label: run.label, color: run.color, mark: "circle" })), optimum(runs[0])]),
+  "Throughput of all flows over time": (box, runs) => timeChart(box, QUANTITIES[0][0], runs[0].ends, runs.map((run) => ({
+    label: run.label, stroke: run.color, values: run.ends.map((_, k) => run.flows.reduce(
+      (sum, flow) => sum + (flow.series.throughput_mbps[k] ?? 0), 0)) }))),
+  "Distribution of the sRTT": (box, runs) => distributionChart(box, QUANTITIES[1][0], runs.map((run) => ({
+    label: run.label, stroke: run.color, values: run.flows.flatMap((flow) => flow.series.srtt_ms) }))),
+};
+
+function drawAll(place, figures, what) {
+  place.replaceChildren();
+  for (const [title, draw] of Object.entries(figures)) {
+    const box = make("div", { className: "figures" });
+    place.append(make("h3", { textContent: title }), box);
+    draw(box, what);
+  }
+  for (const paint of waiting.splice(0)) paint();
+}
+
+// --- One run --------------------------------------------------------------------------------------------------------
 
 /** A run as figures take it. */
 function runOf(key, stored) {
-  const { numbers, points } = stored;
+  const { numbers: told, points } = stored;
   const scheme = labelOf(key);
   const ends = Array.from(floatsOf(stored.ends), (value) => Number(value.toFixed(4)));
   const values = floatsOf(stored.values);
-  const row = (place) => Array.from(values.subarray(place * ends.length, (place + 1) * ends.length),
-    (value) => (Number.isNaN(value) ? null : value));
-  const flows = numbers.flows.map((flow, at) => {
+  const row = (place) => numbersOf(values, place * ends.length, ends.length);
+  const flows = told.flows.map((flow, at) => {
     const series = Object.fromEntries(page.series.map((name, k) => [name, row(at * page.series.length + k)]));
     return { ...flow, series, mean: points.flows[at], color: color(page.flowColors[at % page.flowColors.length]),
-      label: numbers.flows.length > 1 ? `flow ${at + 1}: ${flow.scheme}` : flow.scheme };
+      label: told.flows.length > 1 ? `flow ${at + 1}: ${flow.scheme}` : flow.scheme };
   });
-  return { key, label: scheme.label, color: color(scheme.colors), numbers, ends, flows,
+  return { key, label: scheme.label, color: color(scheme.colors), numbers: told, ends, flows,
     optimum: points.optimum, joint: points.joint, queue: row(flows.length * page.series.length) };
 }
 
@@ -91,47 +193,31 @@ function show() {
 }
 
 function showRun(run) {
-  const { numbers, flows } = run;
-  const about = [["condition", page.conditions[wanted].key || "the only one"], ["path", numbers.path],
-    ["length", `${numbers.duration_s} s`], ["seed", page.conditions[wanted].seed]];
+  const { numbers: told, flows } = run;
+  const about = [["condition", page.conditions[wanted].key || "the only one"], ["path", told.path],
+    ["length", `${told.duration_s} s`], ["seed", page.conditions[wanted].seed]];
   $("parameters").replaceChildren(...about.flatMap(([name, text]) => [make("dt", { textContent: name }), make("dd", { textContent: text, style: "white-space: pre-line" })]));
   $("command").textContent = page.commands[run.key];
   table("flows", ["flow", "scheme", "start (s)", "stop (s)", "RTT without a queue (ms)"], flows.map((flow, at) => ({
     cells: [String(at + 1), flow.scheme, String(flow.start_s), String(flow.stop_s), short(flow.base_rtt_ms)] })));
-  metricTable("flow-metrics", flows.map((_, at) => numbers.tables[`flow_${at + 1}`]), flows.map((flow) => flow.label));
-  const links = Object.keys(numbers.tables).filter((name) => name !== "net" && !name.startsWith("flow_"));
-  metricTable("link-metrics", links.map((name) => numbers.tables[name]), links, false);
-  metricTable("net-metrics", [numbers.tables.net], ["net"]);
+  table("flow-metrics", ["metric", ...flows.map((flow) => flow.label)], metricRows(flows.map((_, at) => told.tables[`flow_${at + 1}`])));
+  const links = Object.keys(told.tables).filter((name) => name !== "net" && !name.startsWith("flow_"));
+  table("link-metrics", ["metric", ...links], metricRows(links.map((name) => told.tables[name]), false));
+  table("net-metrics", ["metric", "net"], metricRows([told.tables.net]));
   drawAll($("run-figures"), FIGURES, run);
-}
-
-function drawAll(place, figures, what) {
-  place.replaceChildren();
-  for (const figure of figures) {
-    const box = make("div", { className: "figures" });
-    place.append(make("h3", { textContent: figure.title }), box);
-    figure.draw(box, what);
-  }
-  drawWaiting();
 }
 
 function showComparison(runs) {
   const { key } = page.conditions[wanted];
-  const heads = page.schemes.map((scheme) => scheme.label);
   const rows = page.metrics.map((metric, at) => {
     const found = page.schemes.map((scheme) => page.values[scheme.key]?.[wanted]?.[at] ?? null);
-    const scale = metric.unit === "%" ? 100 : 1;
-    const text = (one) => (one === null ? "–" : `${short(scale * one[0])}${one[2] > 1 ? ` ± ${short(scale * one[1])}` : ""}`);
+    const scaled = (value) => short(scaleOf(metric) * value);
+    const text = (one) => (one === null ? "–" : `${scaled(one[0])}${one[2] > 1 ? ` ± ${scaled(one[1])}` : ""}`);
     const best = bestOf(found.map((one) => one?.[0] ?? null), metric.better);
-    return { cells: [`${metric.label}${metric.unit ? ` (${metric.unit})` : ""}`, ...found.map(text)], best: best.map((place) => place + 1) };
+    return { cells: [withUnit(metric.label, metric.unit), ...found.map(text)], best: best.map((place) => place + 1) };
   });
   const nets = page.schemes.map((scheme) => runs.find((run) => run.key === scheme.key)?.numbers.tables.net);
-  for (const name of [...new Set(nets.flatMap((net) => Object.keys(net ?? {})))].sort()) {
-    const values = nets.map((net) => net?.[name]?.[0] ?? null);
-    const unit = nets.find((net) => net?.[name])[name][1];
-    rows.push({ cells: [`${name}${unit === "1" ? "" : ` (${unit})`}`, ...values.map(short)], best: bestOf(values, page.better[name]).map((at) => at + 1) });
-  }
-  table("compared", [key || "", ...heads], rows);
+  table("compared", [key || "", ...page.schemes.map((scheme) => scheme.label)], [...rows, ...metricRows(nets)]);
   $("compared-figures").replaceChildren();
   if (runs.length) drawAll($("compared-figures"), COMPARISONS, runs);
 }
@@ -145,7 +231,6 @@ function drawSweep() {
   const numeric = marks.every((mark) => typeof mark === "number");
   if (numeric) marks.sort((a, b) => a - b);
   const x = numeric ? marks : marks.map((_, at) => at);
-  const scale = metric.unit === "%" ? 100 : 1;
   // Rates and delays of different links have no common mean: each gets a line.
   const ratio = ["", "%"].includes(metric.unit);
   const others = (one) => (ratio ? [] : Object.keys(one.at).filter((key) => key !== name))
@@ -156,7 +241,7 @@ function drawSweep() {
     values: marks.map((mark) => {
       const own = page.conditions.flatMap((one, at) => (one.at[name] === mark && others(one) === group ? [page.values[scheme.key]?.[at]?.[place]?.[0] ?? null] : []))
         .filter((value) => value !== null);
-      return own.length ? scale * own.reduce((sum, value) => sum + value, 0) / own.length : null;
+      return own.length ? scaleOf(metric) * own.reduce((sum, value) => sum + value, 0) / own.length : null;
     }) }))).filter((line) => line.values.some((value) => value !== null));
   const figure = $("sweep-figure");
   figure.replaceChildren();
@@ -173,7 +258,7 @@ function fillChoices() {
   const given = new URLSearchParams(location.hash.slice(1));
   page.conditions.forEach((one, at) => $("condition").append(new Option(one.key || "the only one", at)));
   for (const scheme of page.schemes) $("scheme").append(new Option(scheme.label, scheme.key));
-  page.metrics.forEach((metric, at) => $("sweep-metric").append(new Option(`${metric.label}${metric.unit ? ` (${metric.unit})` : ""}`, at)));
+  page.metrics.forEach((metric, at) => $("sweep-metric").append(new Option(withUnit(metric.label, metric.unit), at)));
   for (const name of page.coordinates) $("sweep-x").append(new Option(name.replace(/_/g, " "), name));
   if (page.conditions[given.get("condition")]) $("condition").value = given.get("condition");
   if (labelOf(given.get("scheme"))) $("scheme").value = given.get("scheme");
@@ -186,10 +271,5 @@ if ($("search")) $("search").addEventListener("input", search);
 if (page) {
   fillChoices();
   choose();
-  let width = document.body.clientWidth;
-  new ResizeObserver(() => requestAnimationFrame(() => {
-    if (width === document.body.clientWidth) return;
-    width = document.body.clientWidth;
-    for (const { figure, resize } of shown) if (figure.isConnected) resize();
-  })).observe(document.body);
+  onWidth(() => {});
 }
