@@ -346,7 +346,7 @@ COMMAND: Final = Command(
         "# path, or experiment (one of the four, with --remote below)": "",
         **PATH,
         "--experiment NAME|FILE": "an experiment: a YAML file (docs/experiments.md), or one that comes with ccgym, "
-        "such as calibrated, a scorecard over 42 paths; or weaknesses, stress tests where learned congestion control "
+        "such as calibrated, a scorecard over 42 paths; or stress_tests, stress tests where learned congestion control "
         "is known to fail",
         "# what to run": "",
         "--schemes A,B,C": "schemes, separated by commas, with parameters as in fixed_window:cwnd=100; flows that "

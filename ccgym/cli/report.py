@@ -154,10 +154,10 @@ metrics and figures of every condition, a page per scheme, a search; and the num
 Parquet. It needs no server and no network: open index.html.
 """,
     examples="""\
-  ccgym evaluate --experiment weaknesses --quick
+  ccgym evaluate --experiment stress_tests --quick
   ccgym report site
       of all experiments in results/, into results/site
-  ccgym report site results/ccperf results/weaknesses --out public --title "Congestion control at our lab"
+  ccgym report site results/ccperf results/stress_tests --out public --title "Congestion control at our lab"
 """,
     options={
         "[DIRECTORY...] as directories": "results of `ccgym evaluate --experiment`, or directories of such (default: "

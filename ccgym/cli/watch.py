@@ -157,7 +157,7 @@ rate, the time left, failures. It ends when they do; control-C ends only the wat
       the runs that began last, of all in results/
   ccgym report watch runs
       the training that began last
-  ccgym report watch results/weaknesses --once
+  ccgym report watch results/stress_tests --once
       a line, for scripts: it ends with status 0 while they run and when they ended, 1 where they were interrupted
 """,
     options={

@@ -15,6 +15,9 @@ DIRECTORY: Final = "configs"
 FOLDERS: Final = (".", "ablations")
 """The folders of it that are searched."""
 
+FORMER: Final = {"weaknesses": "stress_tests"}
+"""Names of the last release, and what they are now."""
+
 PACKAGED: Final = (Path(__file__).parents[1] / "_data" / DIRECTORY).resolve()
 """The directory of those that come with ccgym."""
 
@@ -49,12 +52,13 @@ def find_config(config: str | os.PathLike[str], where: str = "config", folders: 
     packaged = packaged_config(given, folders)
     if packaged is not None:
         return packaged
+    renamed = Path(*(FORMER.get(part, part) for part in given.with_suffix("").parts))
     places = [root / folder for root in (Path(DIRECTORY), PACKAGED) for folder in folders]
     known = sorted({file.stem for place in places for file in place.glob("*.yaml")})
     raise NotFoundError(
         "unknown-configuration",
         f"no configuration is called {shown(str(config))}",
         expected=f"a YAML file, or one of {', '.join(known)}",
-        hint=did_you_mean(given.stem, known),
+        hint=did_you_mean(given.stem, known) if packaged_config(renamed, folders) is None else f"now: {renamed}",
         where=where,
     )

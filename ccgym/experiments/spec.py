@@ -248,8 +248,6 @@ class ExperimentSet(Strict):
     intervals: bool = False
     """Whether a verdict needs the whole 95 % interval of a mean on one side of its threshold; else it is *undecided*.
     By default the mean decides."""
-    figure_prefix: str = ""
-    """What the names of figure files begin with; by default the name of the set."""
     name: str = ""
     """Name in files; that of the YAML file."""
     experiments: tuple[ExperimentSpec, ...] = ()
@@ -296,11 +294,6 @@ class ExperimentSet(Strict):
     def schemes(self) -> list[Raw]:
         """The schemes of all experiments."""
         return list({str(one): one for test in self.experiments for one in test.schemes}.values())
-
-    @property
-    def prefix(self) -> str:
-        """What the names of figure files begin with."""
-        return self.figure_prefix or self.name
 
 
 def _within(section: str, wanted: str) -> bool:

@@ -156,8 +156,8 @@ def write(result: ExperimentResults, directory: Path, progress: Observer, *, fig
 
 
 def overall_file(results: ExperimentResults, figure: str) -> str:
-    """Name of the files of a figure of all experiments together, without suffix: ``weakness_overview``."""
-    return f"{results.source.prefix}_{figure}"
+    """Name of the files of a figure of all experiments together, without suffix: ``stress_tests_overview``."""
+    return f"{results.source.name}_{figure}"
 
 
 def figures_of_test(results: ExperimentResults, test: Test) -> dict[str, ChosenFigure]:
@@ -166,8 +166,8 @@ def figures_of_test(results: ExperimentResults, test: Test) -> dict[str, ChosenF
     from ccgym.report.figures import chosen_figure
 
     chosen = [chosen_figure(choice, f"figures of {test.name}") for choice in test.figures]
-    stem = "_".join(dict.fromkeys([results.source.prefix, test.name]))
-    alone = stem == results.source.prefix  # Then its first figure has a name of its own, too.
+    stem = "_".join(dict.fromkeys([results.source.name, test.name]))
+    alone = stem == results.source.name  # Then its first figure has a name of its own, too.
     found: dict[str, ChosenFigure] = {}
     for place, one in enumerate(chosen):
         name = f"{stem}_{one.figure.name}" if place or alone else stem

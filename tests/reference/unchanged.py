@@ -35,7 +35,7 @@ PATHS: Final[dict[str, Any]] = {
     "trace": "2.64mbps-poisson",
 }
 DURATION: Final = "10s"
-STUDIES: Final = ("calibrated", "weaknesses")
+STUDIES: Final = ("calibrated", "stress_tests")
 
 
 def schemes() -> dict[str, dict[str, Any]]:

@@ -160,7 +160,7 @@ def test_a_directory_is_one_experiment_s(tmp_path: Path) -> None:
     with refused(ResultsError, "directory-taken"):
         claim_directory("calibrated", request(tmp_path, seed=2))
     with refused(ResultsError, "directory-taken"):
-        claim_directory("weaknesses", request(tmp_path))
+        claim_directory("stress_tests", request(tmp_path))
     assert identity("calibrated", request()) == identity("calibrated", request(runs=3, jobs=2))
 
 

@@ -23,7 +23,7 @@ from ccgym.experiments.sample import Sample
 from ccgym.schemes.flow import read_flow
 from tests.refusals import refused
 
-FOUND = load_experiment("weaknesses")
+FOUND = load_experiment("stress_tests")
 assert isinstance(FOUND, spec.ExperimentSet)
 TESTS = {one.name: Test(one) for one in FOUND.experiments}
 

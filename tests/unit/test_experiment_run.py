@@ -35,7 +35,7 @@ from tests.refusals import refused
 from tests.results_rows import document_of
 from tests.watching import Watching
 
-QUICK = load_experiment("weaknesses", quick=True)
+QUICK = load_experiment("stress_tests", quick=True)
 assert isinstance(QUICK, ExperimentSet)
 TESTS = tuple(Test(one) for one in QUICK.experiments)
 BY_NAME = {test.name: test for test in TESTS}
@@ -369,14 +369,14 @@ def results() -> ExperimentResults:
 def test_the_report_has_the_figures_of_the_yaml(results: ExperimentResults, tmp_path: Path) -> None:
     progress = Watching()
     written = experiment_report.write(results, tmp_path, progress, figures=True)
-    assert [file.file.name for file in written][:2] == ["weaknesses.html", "weakness_overview.svg"]
+    assert [file.file.name for file in written][:2] == ["stress_tests.html", "stress_tests_overview.svg"]
     figures = [name for test in TESTS for name in figures_of_test(results, test)]
-    assert figures[0] == "weakness_intra_rtt_fairness"
-    for name in ("weakness_overview", *figures):
+    assert figures[0] == "stress_tests_intra_rtt_fairness"
+    for name in ("stress_tests_overview", *figures):
         for suffix in ("svg", "pdf", "png"):
             assert (tmp_path / f"{name}.{suffix}").stat().st_size > 1000
     assert (progress.begun, progress.ran) == ([len(figures) + 2], len(figures) + 2)
-    page = (tmp_path / "weaknesses.html").read_text(encoding="utf-8")
+    page = (tmp_path / "stress_tests.html").read_text(encoding="utf-8")
     assert page.count('data-type="image/svg+xml"') == len(figures) + 1
     assert "Figure is missing" not in page
     assert "&lt;broken&gt;" in page
@@ -393,8 +393,8 @@ def test_tables_without_figures(results: ExperimentResults, tmp_path: Path) -> N
     from rich.console import Console
 
     written = experiment_report.write(results, tmp_path, Silent(), figures=False)
-    assert [file.file.name for file in written] == ["weaknesses.md", "results.json", "results.csv"]
-    table = (tmp_path / "weaknesses.md").read_text(encoding="utf-8").splitlines()
+    assert [file.file.name for file in written] == ["stress_tests.md", "results.json", "results.csv"]
+    table = (tmp_path / "stress_tests.md").read_text(encoding="utf-8").splitlines()
     assert sum(line.startswith("|") for line in table) >= 2 + len(TESTS)
     for width in (60, 80, 160):
         console = Console(width=width, record=True, file=io.StringIO())
@@ -419,7 +419,7 @@ def test_figures_say_what_was_measured(results: ExperimentResults) -> None:
                 assert outcome.headline in texts
                 assert scheme.label in texts
         test = BY_NAME["intra_rtt_fairness"]
-        fairness = figures_of_test(results, test)["weakness_intra_rtt_fairness"].draw(results, test)
+        fairness = figures_of_test(results, test)["stress_tests_intra_rtt_fairness"].draw(results, test)
         assert len(fairness.axes) == 3
         for axes, buffer in zip(fairness.axes, (0.2, 1.0, 4.0), strict=True):
             cubic = axes.lines[0]
@@ -438,7 +438,7 @@ def test_an_experiment_without_runs_can_be_shown(tmp_path: Path, monkeypatch: py
     assert verdicts.pop(("decision_latency", "cubic")) == "none", "only of learned policies"
     assert set(verdicts.values()) == {"incomplete"}
     experiment_report.write(empty, tmp_path, Silent(), figures=True)
-    assert "incomplete" in (tmp_path / "weaknesses.md").read_text(encoding="utf-8")
+    assert "incomplete" in (tmp_path / "stress_tests.md").read_text(encoding="utf-8")
 
 
 def test_all_against_all_in_a_few_seconds(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from tests.refusals import refused
 
 def experiments(quick: bool = False) -> dict[str, ExperimentSpec]:
     """The stress tests by name."""
-    found = load_experiment("weaknesses", quick=quick)
+    found = load_experiment("stress_tests", quick=quick)
     assert isinstance(found, ExperimentSet)
     return {one.name: one for one in found.experiments}
 
@@ -274,9 +274,9 @@ def test_an_unknown_experiment_is_refused_with_a_near_miss() -> None:
 
 
 def test_the_stress_tests_are_there() -> None:
-    files = (Path(__file__).parents[2] / "configs/experiments/weaknesses").glob("*.yaml")
-    assert sorted(STRESS_TESTS) == sorted(file.stem for file in files), "list it in configs/experiments/weaknesses.yaml"
-    alone = load_experiment("weaknesses/self_inflicted_loss")
+    files = (Path(__file__).parents[2] / "configs/experiments/stress_tests").glob("*.yaml")
+    assert sorted(STRESS_TESTS) == sorted(file.stem for file in files), "list it in stress_tests.yaml"
+    alone = load_experiment("stress_tests/self_inflicted_loss")
     assert alone.name == "self_inflicted_loss"
 
 

@@ -28,7 +28,7 @@ def test_the_card_tells_the_range_of_training() -> None:
     assert aurora.contains(6.0, 50.0)
     assert not aurora.contains(10.0, 100.0)
     assert not aurora.contains(3.0, 10.0)
-    fairness = load_experiment("weaknesses/intra_rtt_fairness", quick=True)
+    fairness = load_experiment("stress_tests/intra_rtt_fairness", quick=True)
     assert isinstance(fairness, ExperimentSet)
     found = conditions(fairness.experiments[0])
     assert {inside_range(one, aurora) for one in found} == {False}

@@ -205,9 +205,9 @@ def test_a_league_is_what_has_games() -> None:
     alone = load_experiment("league/prudentia")
     assert isinstance(alone, ExperimentSet)
     assert alone.kind == "league"
-    weaknesses = load_experiment("weaknesses/self_inflicted_loss")
-    assert isinstance(weaknesses, ExperimentSet)
-    assert weaknesses.kind == "experiment"
+    stress_tests = load_experiment("stress_tests/self_inflicted_loss")
+    assert isinstance(stress_tests, ExperimentSet)
+    assert stress_tests.kind == "experiment"
 
 
 def test_sections_hold_every_path_and_references_do_not_play(made: tuple[League, Path]) -> None:

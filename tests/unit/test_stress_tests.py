@@ -18,7 +18,7 @@ from ccgym.experiments.metrics import Measured
 from ccgym.experiments.outcome import Test
 from ccgym.experiments.plan import planned, training_range
 
-FOUND = load_experiment("weaknesses")
+FOUND = load_experiment("stress_tests")
 assert isinstance(FOUND, spec.ExperimentSet)
 TESTS = {one.name: Test(one) for one in FOUND.experiments}
 

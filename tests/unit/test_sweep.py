@@ -83,7 +83,7 @@ def test_runtime_and_interval_vary() -> None:
 
 
 def test_an_experiment_with_other_values() -> None:
-    source = load_experiment("weaknesses/self_inflicted_loss")
+    source = load_experiment("stress_tests/self_inflicted_loss")
     name = "buffer"
     changed = with_sweeps(source, {name: ["1bdp", "2bdp"], "duration": ["5s"]})  # type: ignore[arg-type]
     assert {str(one.written[name]) for one in Test(changed.experiments[0]).conditions} == {"1bdp", "2bdp"}

@@ -170,7 +170,7 @@ def experiments() -> list[str]:
 def stress_tests() -> list[str]:
     """What each stress test is, in the order of the page."""
     folder = ROOT / "configs/experiments"
-    names = parse_yaml((folder / "weaknesses.yaml").read_text(), "weaknesses.yaml").data["include"]
+    names = parse_yaml((folder / "stress_tests.yaml").read_text(), "stress_tests.yaml").data["include"]
     tests = [parse_yaml((folder / name).read_text(), name).data for name in names]
     rows = [[test[key] for key in ("title", "setting", "threshold", "source")] for test in tests]
     return table(["Test", "Setting", "Passes", "After"], rows)
@@ -338,5 +338,5 @@ BLOCKS = {
     },
     "docs/rfc9743.md": {"rows": rfc9743, "catalogue": catalogue},
     "docs/traces.md": {"elements": partial(kinds, "Element"), "queues": partial(kinds, "Queue")},
-    "docs/weaknesses.md": {"stress-tests": stress_tests},
+    "docs/stress-tests.md": {"stress-tests": stress_tests},
 }

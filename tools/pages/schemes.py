@@ -257,6 +257,6 @@ BLOCKS = {
     },
     "docs/validation.md": {name: partial(figure, name) for name in ("genuine-programs", "windows")},
     "docs/deployment.md": {"certificates": certificates},
-    "docs/weaknesses.md": {"training-seeds": training_seeds},
+    "docs/stress-tests.md": {"training-seeds": training_seeds},
 }  # fmt: skip
 BLOCKS["docs/genet.md"]["genet-comparison"] = partial(comparison, "docs/data/genet.csv")

@@ -192,7 +192,7 @@ def find_results(given: Sequence[Path], notice: Callable[[str], object]) -> Foun
             "no results are there",
             where=", ".join(map(str, given)),
             expected="directories of `ccgym evaluate` or `ccgym benchmark`",
-            hint="run one first: ccgym evaluate --experiment weaknesses --quick",
+            hint="run one first: ccgym evaluate --experiment stress_tests --quick",
         )
     return Found(
         [one for one in found.values() if isinstance(one, StoredExperiments)],
