@@ -1,9 +1,9 @@
 """Builds the pages of docs/ with their tables and figures, in docs/_build, and renews what stands in git.
 
 A page names a table by a line ``<!-- table: NAME -->`` and a figure by ``<!-- figure: NAME -->``; ``tools/pages`` makes
-them, a module per page. The models of Python and the snapshots of errors are generated too, and stand in git. Run by
-``make docs``. With ``--check`` the pages go into a temporary directory: exit status 1 when a table is unknown or cannot
-be made, or when what stands in git is stale.
+them, a module per page. The stub of Python's models is generated too, and stands in git. Run by ``make docs``. With
+``--check`` the pages go into a temporary directory: exit status 1 when a table is unknown or cannot be made, or when
+the stub is stale.
 """
 
 from __future__ import annotations
@@ -12,24 +12,17 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import models
-from pages import BLOCKS, errors, errors_rust
+from pages import BLOCKS
 from pages.markdown import ROOT
 from pages.schemes import IMAGES
 
 DOCS = ROOT / "docs"
 BUILT = IMAGES.parent
+STUB = ROOT / "ccgym" / "config" / "models.pyi"
 MARKER = re.compile(r"^<!-- (?:table|figure): ([\w-]+) -->$", re.MULTILINE)
-
-IN_GIT: dict[str, Callable[[], str]] = {
-    "ccgym/config/models.pyi": models.module,
-    errors.SNAPSHOT: errors.snapshot,
-    errors_rust.SNAPSHOT: errors_rust.snapshot,
-}
-"""Generated files that are committed."""
 
 
 def sources() -> list[Path]:
@@ -85,17 +78,12 @@ def main() -> int:
     check = "--check" in sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         wrong = build(Path(folder) if check else BUILT)
-    for name, make in IN_GIT.items():
-        file, text = ROOT / name, make()
-        if file.exists() and file.read_text(encoding="utf-8") == text:
-            continue
-        if check:
-            wrong.append(f"{name} is stale: run `make docs`")
-        else:
-            file.write_text(text, encoding="utf-8")
-            print(f"wrote {name}")
+    stub = models.module()
     if not check:
+        STUB.write_text(stub, encoding="utf-8")
         print(f"pages {BUILT.relative_to(ROOT)}")
+    elif STUB.read_text(encoding="utf-8") != stub:
+        wrong.append(f"{STUB.relative_to(ROOT)} is stale: run `make docs`")
     print("\n".join(wrong), file=sys.stderr, end="\n" if wrong else "")
     return int(bool(wrong))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +37,16 @@ def test_codes_are_those_of_the_table() -> None:
     assert known_code("unit-missing", "run-failed") == "unit-missing"
     assert [known_code(sent, "run-failed") for sent in ("of another version", None, 5)] == ["run-failed"] * 3
     assert all(meaning.endswith(".") for meaning in CODES.values())
+
+
+def test_errors_of_rust_have_known_codes_and_every_code_has_an_error() -> None:
+    root = Path(__file__).parents[2]
+    rust = [file.read_text(encoding="utf-8") for top in ("crates", "schemes") for file in (root / top).rglob("*.rs")]
+    python = [file.read_text(encoding="utf-8") for file in (root / "ccgym").rglob("*.py") if file.name != "errors.py"]
+    given = re.findall(r'(?:Error::of|Error::unknown|\.coded)\(\s*"([a-z0-9-]+)"', "\n".join(rust))
+    assert set(given) <= CODES.keys()
+    quoted = set(re.findall(r'"([a-z0-9-]+)"', "\n".join(rust + python)))
+    assert CODES.keys() <= quoted
 
 
 def test_the_command_line_prints_the_code(capsys: pytest.CaptureFixture[str]) -> None:

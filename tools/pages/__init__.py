@@ -1,4 +1,4 @@
-"""Tables and figures on pages of the documentation, and the snapshots of errors."""
+"""Tables and figures on pages of the documentation."""
 
 from __future__ import annotations
 
