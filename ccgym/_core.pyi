@@ -30,7 +30,6 @@ __all__ = [
     "limits_flows",
     "load_run",
     "mean_size",
-    "moving_average",
     "net",
     "schema",
     "schemes",
@@ -74,6 +73,15 @@ class SimResult:
 
     def packets(self, direction: Literal["data", "ack"]) -> dict[str, npt.NDArray[Any]]:
         """Every packet in order of entry: entered_ns, left_ns (2⁶⁴−1: lost or in flight), size, flow (from 0)."""
+
+    def packet_totals(self) -> list[tuple[tuple[int, int, int, int], tuple[int, int, int, int], int | None]]:
+        """Totals over the data packets of all flows, then of each: entered, left, 95th percentile of the delay (ns).
+
+        Both are (packets, bytes, first_ns, last_ns); times and the delay are whole microseconds.
+        """
+
+    def gap_average(self, flow: int, weight: float) -> npt.NDArray[np.float64]:
+        """Moving average of the gaps between a flow's (from 0) packets, ms, at each time of the series; NaN before."""
 
     def frames(self, flow: int) -> dict[str, npt.NDArray[Any]]:
         """Frames of the video encoder of a flow (from 0): captured_ns, packets (0: skipped), bytes; empty if none."""
@@ -548,9 +556,6 @@ def simulate(
 
 def limits_flows(uplink_json: str, downlink_json: str) -> bool:
     """Whether something on a path (elements as JSON) keeps a greedy flow from growing for ever."""
-
-def moving_average(values: npt.NDArray[np.float64], weight: float) -> npt.NDArray[np.float64]:
-    """The exponentially weighted moving average of values after each of them, beginning with the first."""
 
 def draw_size(size_json: str, uniform: Callable[[], float]) -> int:
     """A transfer's size in bytes, by a law (JSON object); ``uniform`` gives numbers from 0 up to, not including, 1."""

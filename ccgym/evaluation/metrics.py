@@ -28,12 +28,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ccgym.units import NS_PER_S
+
+if TYPE_CHECKING:
+    from ccgym._core import SimResult
 
 IntArray = npt.NDArray[np.int64]
 
@@ -230,31 +233,49 @@ def percentile_nearest(values: npt.NDArray[Any], fraction: float = DELAY_PERCENT
     return float(np.partition(values, rank)[rank])
 
 
-def rate_mbps(times_ns: IntArray, sizes: IntArray) -> float:
-    """Bits over the time from the first to the last event, Mbit/s; 0 when there are fewer than two instants."""
-    if times_ns.size == 0:
-        return 0.0
-    span = int(times_ns.max()) - int(times_ns.min())
-    if span == 0:
-        return 0.0
-    return float(int(sizes.sum()) * 8 * 1000 / span)
+class Passed(NamedTuple):
+    """Packets that passed one end of the path."""
+
+    packets: int
+    bytes: int
+    first_ns: int
+    last_ns: int
+
+    @classmethod
+    def of(cls, times_ns: IntArray, sizes: IntArray) -> Passed:
+        """Of packets that passed at these times."""
+        first, last = (int(times_ns.min()), int(times_ns.max())) if times_ns.size else (0, 0)
+        return cls(int(times_ns.size), int(sizes.sum()), first, last)
+
+    @property
+    def span_ns(self) -> int:
+        """From the first to the last."""
+        return self.last_ns - self.first_ns
+
+    @property
+    def mbps(self) -> float:
+        """Bits over the span, Mbit/s; 0 when there are fewer than two instants."""
+        return self.bytes * 8 * 1000 / self.span_ns if self.span_ns else 0.0
 
 
-def flow_metrics(log: PacketLog) -> PantheonMetrics:
-    """Pantheon's numbers over all packets of ``log``."""
-    bytes_in = int(log.arrival_bytes.sum())
-    bytes_out = int(log.departure_bytes.sum())
-    span = 0
-    if log.departure_ns.size:
-        span = int(log.departure_ns.max()) - int(log.departure_ns.min())
+def flow_metrics(entered: Passed, left: Passed, delay_p95_ns: float | None) -> PantheonMetrics:
+    """Pantheon's numbers, from totals over packets."""
     return PantheonMetrics(
-        throughput_mbps=rate_mbps(log.departure_ns, log.departure_bytes),
-        ingress_mbps=rate_mbps(log.arrival_ns, log.arrival_bytes),
-        delay_p95_ms=percentile_nearest(log.delay_ns) / 1e6 if log.delay_ns.size else None,
-        loss=1.0 - bytes_out / bytes_in if bytes_in else None,
-        span_s=span / NS_PER_S,
-        packets_in=int(log.arrival_ns.size),
-        packets_out=int(log.departure_ns.size),
+        throughput_mbps=left.mbps,
+        ingress_mbps=entered.mbps,
+        delay_p95_ms=None if delay_p95_ns is None else delay_p95_ns / 1e6,
+        loss=1.0 - left.bytes / entered.bytes if entered.bytes else None,
+        span_s=left.span_ns / NS_PER_S,
+        packets_in=entered.packets,
+        packets_out=left.packets,
+    )
+
+
+def _log_metrics(log: PacketLog) -> PantheonMetrics:
+    return flow_metrics(
+        Passed.of(log.arrival_ns, log.arrival_bytes),
+        Passed.of(log.departure_ns, log.departure_bytes),
+        percentile_nearest(log.delay_ns) if log.delay_ns.size else None,
     )
 
 
@@ -335,16 +356,20 @@ def transfer_metrics(transfers: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any
     }
 
 
-def run_metrics(log: PacketLog, capacity_mbps: float | None = None) -> RunMetrics:
-    """Pantheon's numbers for a run.
+def recorded_metrics(native: SimResult, capacity_mbps: float | None) -> RunMetrics:
+    """Pantheon's numbers for a run whose packets were recorded.
 
     Args:
-        log: the packets of the data direction.
-        capacity_mbps: average capacity, Mbit/s, where the log has no delivery opportunities to compute it from.
+        native: What the native core recorded.
+        capacity_mbps: Average capacity of the link, Mbit/s, where it is known.
     """
-    if log.opportunity_ns.size:
-        capacity_mbps = rate_mbps(log.opportunity_ns, log.opportunity_bytes)
-    total = flow_metrics(log)
-    flows = log.flows
-    per_flow = {flow: total if flows == [flow] else flow_metrics(log.of_flow(flow)) for flow in flows}
-    return RunMetrics(total=total, flows=per_flow, capacity_mbps=capacity_mbps)
+    total, *flows = (flow_metrics(Passed(*of[0]), Passed(*of[1]), of[2]) for of in native.packet_totals())
+    return RunMetrics(total, dict(enumerate(flows, 1)), capacity_mbps)
+
+
+def run_metrics(log: PacketLog) -> RunMetrics:
+    """Pantheon's numbers for a run that is known from its log; the capacity is that of the delivery opportunities."""
+    total, flows = _log_metrics(log), log.flows
+    per_flow = {flow: total if flows == [flow] else _log_metrics(log.of_flow(flow)) for flow in flows}
+    known = log.opportunity_ns.size > 0
+    return RunMetrics(total, per_flow, Passed.of(log.opportunity_ns, log.opportunity_bytes).mbps if known else None)

@@ -11,15 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import numpy as np
-
 from ccgym.config.chain import CompiledPath
 from ccgym.config.models import MediaSource
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.errors import ConfigError, located, shown
 from ccgym.evaluation.capacity import LinkCapacity, link_capacity, slowest_link
-from ccgym.evaluation.ccperf_metrics import CcperfMetrics, FlowInput, RunInput, ccperf_metrics
-from ccgym.evaluation.metrics import MediaMetrics, PacketLog, RunMetrics, media_metrics, run_metrics, transfer_metrics
+from ccgym.evaluation.ccperf_metrics import GAP_WEIGHT, CcperfMetrics, FlowInput, RunInput, ccperf_metrics
+from ccgym.evaluation.metrics import MediaMetrics, RunMetrics, media_metrics, recorded_metrics, transfer_metrics
 from ccgym.evaluation.run_numbers import FlowRecord, LinkRecord
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.schemes.flow import FlowSpec, flow_spec, policies_of, python_of
@@ -105,22 +103,19 @@ class PreparedRun:
         capacities = {name: link_capacity(elements[name], self.compiled.traces) for name in elements}
         capacity = capacities[names[0]]
         links = counters.get("links", {})
-        log = metrics = packets = None
         # What only some sources have.
         measured: list[dict[str, Any]] = [
             transfer_metrics(result.transfers(place)) if spec.makes_transfers else {}
             for place, spec in enumerate(self.flows)
         ]
+        metrics = series = ccperf = None
         if self.record.packets:
-            packets = result.packets("data")
             for place, numbers in enumerate(measured):
-                media = self._media_metrics(result, packets, place)
+                media = self._media_metrics(result, place)
                 numbers.update({} if media is None else vars(media))
-            log = PacketLog.from_packets(packets, len(self.flows))
             # What all flows got together is no share of a link that only some of them cross.
             alone = capacity is not None and not links
-            metrics = run_metrics(log, capacity.average_mbps(self.duration_ns) if capacity and alone else None)
-        series = ccperf = None
+            metrics = recorded_metrics(result, capacity.average_mbps(self.duration_ns) if capacity and alone else None)
         if self.step_ns:
             series = result.series()
             given = self._ccperf_input(series, counters, names, capacities)
@@ -128,9 +123,7 @@ class PreparedRun:
                 replace(
                     flow,
                     transfers=measured[place] if spec.makes_transfers else None,
-                    sent_ns=None
-                    if packets is None
-                    else packets["entered_ns"][packets["flow"] == place].astype(np.int64),
+                    gaps_ms=result.gap_average(place, GAP_WEIGHT) if self.record.packets else None,
                 )
                 for place, (flow, spec) in enumerate(zip(given.flows, self.flows, strict=True))
             ]
@@ -157,16 +150,16 @@ class PreparedRun:
             counters=counters,
             backend=backend,
             path_report=path_report,
-            packets=log,
             capacity=capacity,
             series=series,
             native=result,
         )
 
-    def _media_metrics(self, result: SimResult, packets: Mapping[str, Any], place: int) -> MediaMetrics | None:
+    def _media_metrics(self, result: SimResult, place: int) -> MediaMetrics | None:
         spec = self.flows[place]
         if not isinstance(spec.source, MediaSource):
             return None
+        packets = result.packets("data")
         own = packets["flow"] == place
         stop_ns = min(spec.stop or self.duration_ns, self.duration_ns)
         life_ns = stop_ns - spec.start_ns

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -40,10 +41,6 @@ class RunRecord(RunNumbers):
     read back.
     """
 
-    packets: PacketLog | None = field(default=None, repr=False, compare=False)
-    """The packets of the data direction, if they were recorded: arrays ``arrival_ns``, ``arrival_bytes``,
-    ``arrival_flow`` of what entered the path, and ``departure_ns``, ``departure_bytes``, ``departure_flow``,
-    ``delay_ns`` of what left it, flows from 1. ``to_pandas("packets")`` has one row per packet."""
     capacity: LinkCapacity | None = field(default=None, repr=False, compare=False)
     """What the bottleneck could carry over time, where there is one."""
     series: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
@@ -76,6 +73,16 @@ class RunRecord(RunNumbers):
             numbers = flow_summary(total.throughput_mbps, total.delay_p95_ms, total.loss)
             lines.append(f"  total   {'':<{width}}  {numbers}")
         return "\n".join(lines)
+
+    @cached_property
+    def packets(self) -> PacketLog | None:
+        """The packets of the data direction, if they were recorded and are in memory: arrays ``arrival_ns``,
+        ``arrival_bytes``, ``arrival_flow`` of what entered the path, and ``departure_ns``, ``departure_bytes``,
+        ``departure_flow``, ``delay_ns`` of what left it, flows from 1. ``to_pandas("packets")`` has one row per packet.
+        """
+        if self.native is None or self.metrics is None:
+            return None
+        return PacketLog.from_packets(self.native.packets("data"), len(self.flows))
 
     @property
     def limited(self) -> str | None:

@@ -122,7 +122,7 @@ def simulate_many(
 
     def run(job: Job) -> RunRecord:
         done = simulate_prepared(prepare(job.path, job.flows, job.duration, job.seed, record), halt)
-        return done if keep else replace(done, packets=None, series=None, native=None, capacity=None)
+        return done if keep else replace(done, series=None, native=None, capacity=None)
 
     asked = list(jobs)
     records: dict[int, RunRecord] = {}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import accumulate
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ccgym import NetworkPath, simulate
 from ccgym.evaluation.capacity import RateCapacity, TraceCapacity, link_capacity, mean_per_bin_mbps
 from ccgym.evaluation.curves import BIN_NS, DELAY_CELLS, TIME_CELLS, RunCurves
-from ccgym.evaluation.metrics import NEVER, PacketLog, media_metrics, percentile_nearest, rate_mbps, run_metrics
+from ccgym.evaluation.metrics import NEVER, PacketLog, Passed, media_metrics, percentile_nearest, run_metrics
 from ccgym.evaluation.pantheon.logs import parse_log
 
 # Worked out by hand from Pantheon's tunnel_graph.py.
@@ -55,8 +59,22 @@ def test_golden_vector_from_a_log() -> None:
 
 
 def test_arrays_and_log_give_the_same_metrics() -> None:
-    from_arrays = run_metrics(PacketLog.from_packets(golden_packets(), 2), capacity_mbps=1.2)
-    assert from_arrays == run_metrics(parse_log(GOLDEN_LOG.splitlines(), "golden"))
+    from_arrays = run_metrics(PacketLog.from_packets(golden_packets(), 2))
+    assert replace(from_arrays, capacity_mbps=1.2) == run_metrics(parse_log(GOLDEN_LOG.splitlines(), "golden"))
+
+
+@pytest.mark.parametrize("flows", [["cubic"], ["cubic", "bbr", {"scheme": "reno", "start": "900ms"}]])
+def test_the_native_core_computes_the_same_as_from_its_packets(flows: list[object]) -> None:
+    path = NetworkPath(rate="12mbps", rtt="23ms", queue="20p", loss=0.01)
+    run = simulate(path, flows, "2s", seed=3)
+    assert run.metrics == replace(run_metrics(run.packets), capacity_mbps=12.0)
+    sent = [run.native.packets("data")["entered_ns"][run.packets.arrival_flow == 1 + k] for k in range(len(flows))]
+    times = run.series["t_ns"]
+    for flow, entered in enumerate(sent):
+        averages = list(accumulate(np.diff(entered) / 1e6, lambda known, gap: known + (gap - known) / 16))
+        known = [averages[place - 1] for place in np.searchsorted(entered[1:], times, side="right") if place]
+        found = run.native.gap_average(flow, 1 / 16)
+        assert found[~np.isnan(found)].tolist() == known
 
 
 @pytest.mark.parametrize(("count", "index"), [(1, 0), (3, 2), (4, 3), (11, 10), (31, 28), (51, 48), (200, 189)])
@@ -71,8 +89,8 @@ def test_percentile_is_numpys_nearest(values: list[int]) -> None:
 
 
 def test_throughput_of_one_instant_is_zero() -> None:
-    assert rate_mbps(np.array([5, 5]), np.array([1500, 1500])) == 0.0
-    assert rate_mbps(np.array([], dtype=np.int64), np.array([], dtype=np.int64)) == 0.0
+    assert Passed.of(np.array([5, 5]), np.array([1500, 1500])).mbps == 0.0
+    assert Passed.of(np.array([], dtype=np.int64), np.array([], dtype=np.int64)).mbps == 0.0
 
 
 def test_total_throughput_is_not_the_sum_of_flows() -> None:

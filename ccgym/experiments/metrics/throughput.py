@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from ccgym.evaluation.metrics import rate_mbps
+from ccgym.evaluation.metrics import Passed
 from ccgym.experiments.metrics.base import Better, Measured, OverTime
 
 
@@ -23,4 +23,4 @@ class Throughput(OverTime):
     @override
     def of(self, run: Measured) -> float:
         left = self.departures(run)
-        return rate_mbps(left.times_ns, left.sizes)
+        return Passed.of(left.times_ns, left.sizes).mbps

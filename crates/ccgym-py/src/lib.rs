@@ -55,7 +55,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(agent::agent_vocabulary, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::simulate, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::limits_flows, m)?)?;
-    m.add_function(wrap_pyfunction!(simulate::moving_average, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::draw_size, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::mean_size, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::check_scheme, m)?)?;

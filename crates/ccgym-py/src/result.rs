@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use ccgym_core::TimeSpan;
 use ccgym_path::{Counters, LinkEvent};
+use ccgym_run::packet_totals::{self, Passed};
 use ccgym_run::recorder::{LinkSeries, PacketLog};
 use ccgym_run::{logs, LinkOutcome, Outcome, RunSpec};
-use numpy::IntoPyArray;
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -189,6 +190,21 @@ impl SimResult {
         d.set_item("size", log.size.clone().into_pyarray(py))?;
         d.set_item("flow", log.flow.clone().into_pyarray(py))?;
         Ok(d)
+    }
+
+    /// Totals over the data packets of all flows, then of each: (entered, left, delay_p95_ns), where entered and left are
+    /// (packets, bytes, first_ns, last_ns), with times in whole microseconds.
+    #[allow(clippy::type_complexity)]
+    fn packet_totals(&self) -> PyResult<Vec<((u64, u64, u64, u64), (u64, u64, u64, u64), Option<u64>)>> {
+        let passed = |one: Passed| (one.packets, one.bytes, one.first, one.last);
+        let found = packet_totals::totals(self.log("data")?, self.outcome.flows.len());
+        Ok(found.into_iter().map(|of| (passed(of.entered), passed(of.left), of.delay_p95)).collect())
+    }
+
+    /// The moving average of the gaps between a flow's (from 0) data packets, ms, at each time of the series.
+    fn gap_average<'py>(&self, py: Python<'py>, flow: u32, weight: f64) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let times = self.outcome.series.as_ref().map_or(&[][..], |series| &series.t);
+        Ok(packet_totals::gap_average(self.log("data")?, flow, times, weight).into_pyarray(py))
     }
 
     /// Frames of the video encoder of a flow (from 0): captured_ns, packets (0: skipped), bytes; empty if it has none.

@@ -9,7 +9,6 @@ use ccgym_run::spec::SizeSpec;
 use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::Resources;
 use ccgym_sim::Simulator;
-use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{json, Map, Value};
@@ -100,19 +99,6 @@ pub fn simulate(
 pub fn limits_flows(uplink_json: &str, downlink_json: &str) -> PyResult<bool> {
     let elements = |json| serde_json::from_str::<Vec<ElementSpec>>(json).map_err(value_error);
     Ok(ccgym_run::spec::limits_flows(elements(uplink_json)?.iter(), elements(downlink_json)?.iter()))
-}
-
-/// The exponentially weighted moving average of values after each of them, beginning with the first.
-#[pyfunction]
-pub fn moving_average<'py>(
-    values: PyReadonlyArray1<'py, f64>,
-    weight: f64,
-    py: Python<'py>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let mut known = None;
-    let mut next =
-        |&value: &f64| *known.insert(known.map_or(value, |average: f64| average + weight * (value - average)));
-    Ok(PyArray1::from_iter(py, values.as_slice()?.iter().map(&mut next)))
 }
 
 /// A transfer's size in bytes, by a law (JSON object); `uniform` gives numbers from 0 up to, not including, 1. Raises what

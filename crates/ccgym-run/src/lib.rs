@@ -11,6 +11,7 @@
 //! | [`in_order`] | data that the receiving application can read |
 //! | [`receiver_series`] | data that a receiver got, at fixed times |
 //! | [`recorder`] | packet logs and series while it runs |
+//! | [`packet_totals`] | totals over the recorded packets |
 //! | [`route`] | links that a flow crosses |
 //! | [`outcome`] | counters, logs and series when it is over |
 //! | [`logs`] | the same as the text logs of Pantheon and mahimahi |
@@ -30,6 +31,7 @@ pub mod in_order;
 pub mod logs;
 pub mod media;
 pub mod outcome;
+pub mod packet_totals;
 pub mod receiver_series;
 pub mod recorder;
 pub mod requests;

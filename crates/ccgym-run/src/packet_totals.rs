@@ -1,0 +1,144 @@
+//! Totals over the packets of a direction, from which Pantheon's table and ccperf's spacing are made.
+
+use crate::recorder::PacketLog;
+
+/// Packets that passed one end of the path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// How many.
+    pub packets: u64,
+    /// Their wire bytes.
+    pub bytes: u64,
+    /// Time of the first, in nanoseconds.
+    pub first: u64,
+    /// Time of the last, in nanoseconds.
+    pub last: u64,
+}
+
+impl Passed {
+    fn add(&mut self, at: u64, size: u32) {
+        self.first = if self.packets == 0 { at } else { self.first.min(at) };
+        self.last = self.last.max(at);
+        self.packets += 1;
+        self.bytes += u64::from(size);
+    }
+
+    fn join(&mut self, other: &Self) {
+        if other.packets > 0 {
+            self.first = if self.packets == 0 { other.first } else { self.first.min(other.first) };
+            self.last = self.last.max(other.last);
+            self.packets += other.packets;
+            self.bytes += other.bytes;
+        }
+    }
+}
+
+/// What entered and what left, with times in the whole microseconds that Pantheon's tunnel counts in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Packets that entered the path.
+    pub entered: Passed,
+    /// Packets that left it.
+    pub left: Passed,
+    /// The one-way delay at rank 0.95·(n−1), ties to even, in nanoseconds; nothing if no packet left.
+    pub delay_p95: Option<u64>,
+}
+
+const MICROSECOND: u64 = 1000;
+
+fn whole_microseconds(ns: u64) -> u64 {
+    (ns + MICROSECOND / 2) / MICROSECOND * MICROSECOND
+}
+
+fn percentile_95(delays: &mut [u64]) -> Option<u64> {
+    let rank = (0.95 * delays.len().checked_sub(1)? as f64).round_ties_even() as usize;
+    Some(*delays.select_nth_unstable(rank).1)
+}
+
+/// Return the totals of all flows together, then those of each of `flows` flows.
+#[must_use]
+pub fn totals(log: &PacketLog, flows: usize) -> Vec<Totals> {
+    let mut found = vec![Totals::default(); flows];
+    let mut delays = vec![Vec::new(); flows];
+    for (((&entered, &left), &size), &flow) in log.entered.iter().zip(&log.left).zip(&log.size).zip(&log.flow) {
+        let own = &mut found[flow as usize];
+        let entered = whole_microseconds(entered);
+        own.entered.add(entered, size);
+        if left != u64::MAX {
+            let left = whole_microseconds(left);
+            own.left.add(left, size);
+            delays[flow as usize].push(left - entered);
+        }
+    }
+    let mut all = Totals::default();
+    for (own, delays) in found.iter_mut().zip(&mut delays) {
+        own.delay_p95 = percentile_95(delays);
+        all.entered.join(&own.entered);
+        all.left.join(&own.left);
+    }
+    all.delay_p95 = match &mut found[..] {
+        [only] => only.delay_p95,
+        _ => percentile_95(&mut delays.concat()),
+    };
+    found.insert(0, all);
+    found
+}
+
+/// Return the moving average of the gaps between a flow's packets, in milliseconds, as it is at each of the ascending
+/// `times` (nanoseconds); a new gap has weight `weight`. NaN before the second packet.
+#[must_use]
+pub fn gap_average(log: &PacketLog, flow: u32, times: &[u64], weight: f64) -> Vec<f64> {
+    let mut sent = log.entered.iter().zip(&log.flow).filter(|(_, &of)| of == flow).map(|(&at, _)| at).peekable();
+    let (mut before, mut average) = (None, f64::NAN);
+    times
+        .iter()
+        .map(|&time| {
+            while let Some(at) = sent.next_if(|&at| at <= time) {
+                if let Some(before) = before {
+                    let gap = (at - before) as f64 / 1e6;
+                    average = if average.is_nan() { gap } else { average + weight * (gap - average) };
+                }
+                before = Some(at);
+            }
+            average
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use ccgym_core::Timestamp;
+
+    use super::*;
+
+    fn log() -> PacketLog {
+        let mut log = PacketLog::default();
+        for (at, flow, delay) in
+            [(400, 0, Some(1_600)), (2_000_400, 1, None), (4_000_000, 0, Some(3_000)), (6_000_000, 0, None)]
+        {
+            let handle = log.enter(Timestamp(at), 1500 + flow, flow);
+            if let Some(delay) = delay {
+                log.leave(handle, Timestamp(at + delay));
+            }
+        }
+        log
+    }
+
+    #[test]
+    fn totals_are_of_all_flows_and_of_each() {
+        let [all, first, second, third] = totals(&log(), 3)[..] else { panic!("four") };
+        assert_eq!(first.entered, Passed { packets: 3, bytes: 4500, first: 0, last: 6_000_000 });
+        assert_eq!(first.left, Passed { packets: 2, bytes: 3000, first: 2_000, last: 4_003_000 });
+        assert_eq!((first.delay_p95, second.delay_p95), (Some(3_000), None));
+        assert_eq!((second.entered.packets, second.left), (1, Passed::default()));
+        assert_eq!(third, Totals::default());
+        assert_eq!((all.entered.bytes, all.left, all.delay_p95), (6001, first.left, Some(3_000)));
+    }
+
+    #[test]
+    fn gaps_are_averaged_up_to_each_time() {
+        let found = gap_average(&log(), 0, &[1_000_000, 4_000_000, 5_000_000, 7_000_000], 0.5);
+        assert!(found[0].is_nan());
+        assert_eq!(found[1..], [3.9996, 3.9996, (3.9996 + 2.0) / 2.0]);
+    }
+}
