@@ -1,6 +1,6 @@
 """The benchmarks behind ``make bench``: one JSON line ``{name, value, unit}`` each, on standard output.
 
-Wall times come from the native benchmark program (``benches/``) and from fresh interpreters; where valgrind is
+Wall times come from the native benchmark program and the Python ones in ``benches/``; where valgrind is
 installed (root gets it installed), instruction counts of the hot paths are printed, too: those do not depend on what
 else the machine is doing. Words on the command line choose the benchmarks whose names contain one of them.
 """
@@ -26,9 +26,9 @@ HOT_PATHS = (
     "link_packets_per_second/rate",
     "link_packets_per_second/trace",
 )
-IMPORTS = {"import_seconds": "import ccgym", "import_seconds/simulate": "from ccgym import NetworkPath, simulate"}
 #: Benchmarks written in Python, and what their results are called.
 PROGRAMS = {
+    "benches/waiting.py": "simulate_seconds evaluate_seconds sweep_seconds command_seconds import_seconds",
     "benches/flows.py": "flow_us_per_second",
     "benches/python_scheme.py": "sim_packets_per_second/python",
     "benches/environments.py": "env_steps_per_second/single env_steps_per_second/vector",
@@ -48,16 +48,6 @@ def emit(name: str, value: float, unit: str) -> None:
 def note(text: str) -> None:
     """A remark on standard error."""
     print(f"bench: {text}", file=sys.stderr, flush=True)
-
-
-def import_seconds(statement: str, repetitions: int = 7) -> float:
-    """The best wall time of a statement in a fresh interpreter; the interpreter's own start is not counted."""
-    program = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
-    times = []
-    for _ in range(repetitions):
-        done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-        times.append(float(done.stdout))
-    return min(times)
 
 
 def passed_on(command: Sequence[str]) -> tuple[int, int]:
@@ -97,10 +87,6 @@ def main(words: Sequence[str]) -> int:
             if not words or any(word in name for word in words for name in names.split()):
                 failed, count = passed_on([sys.executable, str(ROOT / program), *words])
                 status, results = status | failed, results + count
-        for name, statement in IMPORTS.items():
-            if wanted(name):
-                results += 1
-                emit(name, import_seconds(statement), "s")
         counted = [name for name in HOT_PATHS if wanted(f"instructions_per_packet/{name}")]
         if not results + len(counted):
             note(f"no benchmark has a name that contains {' or '.join(words)}")

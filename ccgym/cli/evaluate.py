@@ -132,16 +132,16 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
         require_drawing(instead="--no-figures")
     out = _directory(arguments, experiment)
-    # Those of a cluster stay without packet logs, unless they are asked for, which is refused.
-    arguments.logs = arguments.logs or ("first" if arguments.cluster is None else "none")
+    # A simulation can be repeated for its packets, real ones never come again.
+    arguments.logs = arguments.logs or ("first" if experiment.real or arguments.raw_logs else "none")
     try:
         results = _run(arguments, experiment, out, shown_on)
         report(results, out, shown_on, figures=not arguments.no_figures, jobs=arguments.jobs)
     except KeyboardInterrupt:
         shown_on.print("\nfinished runs are kept: the same command continues from here", style="yellow")
         raise
-    if arguments.logs == "first" and results.cells:
-        shown_on.print("packet logs of each scheme's first run; Pantheon's own tools need --logs all", style="dim")
+    if arguments.logs != "all" and results.cells:
+        shown_on.print("--logs all adds the packet logs of every run, as Pantheon's own tools need them", style="dim")
     if results.failures:
         shown_on.print("\nrun the same command again to try the failed runs again", style="bold red")
     if arguments.json:
@@ -381,7 +381,8 @@ COMMAND: Final = Command(
         "# output": "",
         **output("the results", "results/NAME of path or experiment, with -BACKEND where packets are real"),
         "--logs all|first|none": "packet logs: of all runs, of the first run of each scheme, or none; about 36 MB "
-        "per 30 s run at 75 Mbit/s (default: first). Pantheon's own plot.py and report.py need all",
+        "per 30 s run at 75 Mbit/s (default: none, and with real packets first). The same command adds those of "
+        "simulations later. Pantheon's own plot.py and report.py need all",
         "--raw-logs": "with the packet logs those of the tunnel before they are merged: two files per flow and "
         "direction",
         "--grow": "add to the results in the directory of --out: the same evaluation with other schemes, or fewer runs",

@@ -21,7 +21,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -128,6 +128,7 @@ def keep_in_cache(file: Path, content: bytes) -> None:
         atomic_write(file, content, parents=True)
 
 
+@cache
 def traces_directory() -> Path:
     """The folder with ``paths.yaml``: package data of an installation, ``traces/`` of a checkout.
 

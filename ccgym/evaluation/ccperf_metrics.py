@@ -29,6 +29,8 @@ UNLIMITED: Final = 2.0**63
 """Bytes from which on a window is none: the transport writes 2⁶⁴ − 1."""
 BIN_BASE_RTTS: Final = 4
 """Width of a throughput bin in base round-trip times: ccperf's #85 (15 ms) fits bins of 52 to 60 ms."""
+PERCENTS: Final = (50, 95, 99)
+"""Of round-trip and completion times."""
 GAP_WEIGHT: Final = 1 / 16
 """Weight of a new gap in the moving average of packet spacing. ccperf's is not published; this one fits #85."""
 
@@ -233,8 +235,8 @@ def _flow_table(run: RunInput, flow: FlowInput, part: _Samples) -> MetricTable:
         "total_retransmissions_l4": _Value(float(counters["retransmissions"])),
         "total_rtos_l4": _Value(float(counters["rtos"])),
     }
-    for percent in (50, 95, 99):
-        found = float(np.percentile(srtt_samples_ms, percent)) if srtt_samples_ms.size else None
+    percentiles = np.percentile(srtt_samples_ms, PERCENTS).tolist() if srtt_samples_ms.size else [None] * len(PERCENTS)
+    for percent, found in zip(PERCENTS, percentiles, strict=True):
         table[f"p{percent}_srtt_l4"] = _Value(found, step_s)
     if flow.gaps_ms is not None:
         # No mean over packets, which would be the mean gap: in #21 0.08 ms, where ccperf has 0.27 ms.
@@ -242,7 +244,7 @@ def _flow_table(run: RunInput, flow: FlowInput, part: _Samples) -> MetricTable:
         table["mean_idt_ewma_l4"] = _Value(_mean(gaps[~np.isnan(gaps)]), step_s)
     if flow.transfers is not None:
         table["mean_completion_time_l7"] = _Value(flow.transfers["transfer_ms"])
-        for percent in (50, 95, 99):
+        for percent in PERCENTS:
             table[f"p{percent}_completion_time_l7"] = _Value(flow.transfers[f"transfer_p{percent}_ms"])
     if (application := counters.get("application")) is not None:
         table["mean_sending_rate_l7"] = mbps(application["written_bytes"])

@@ -299,8 +299,10 @@ def frame_columns(meanings: Mapping[str, str]) -> list[str]:
 
 def raw_arrays() -> list[str]:
     """What a run holds as arrays."""
-    run = field_meanings(RunRecord)
-    meanings = {f"run.{name}": run[name] for name in ("series", "packets")}
+    meanings = {
+        "run.series": field_meanings(RunRecord)["series"],
+        "run.packets": " ".join(str(RunRecord.packets.__doc__).split()),
+    }
     for place, kind in (("run.curves()", RunCurves), ("run.curves().flows[i]", FlowCurves)):
         meanings |= {f"{place}.{name}": text for name, text in field_meanings(kind).items()}
     rows = [(code(name), text.replace("``", "`")) for name, text in meanings.items()]
