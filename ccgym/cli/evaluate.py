@@ -97,7 +97,7 @@ wrong; 3 --budget left runs; 130 interrupted
 _OF_MANY_PATHS: Final = {
     "random_order": "an experiment compares runs that do not depend on it",
     "grow": "an experiment always adds to what its directory holds",
-    "raw_logs logs": "run the path in question alone, with --trace",
+    "raw_logs logs figures": "run the path in question alone, with --trace",
     "remote": "what lies between two machines cannot be varied: run it alone",
     "max_memory": "its paths need far less than the default",
 }
@@ -136,7 +136,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     arguments.logs = arguments.logs or ("first" if experiment.real or arguments.raw_logs else "none")
     try:
         results = _run(arguments, experiment, out, shown_on)
-        report(results, out, shown_on, figures=not arguments.no_figures, jobs=arguments.jobs)
+        drawn = {"figures": not arguments.no_figures, "runs": arguments.figures == "all"}
+        report(results, out, shown_on, jobs=arguments.jobs, **drawn)
     except KeyboardInterrupt:
         shown_on.print("\nfinished runs are kept: the same command continues from here", style="yellow")
         raise
@@ -383,6 +384,8 @@ COMMAND: Final = Command(
         "--logs all|first|none": "packet logs: of all runs, of the first run of each scheme, or none; about 36 MB "
         "per 30 s run at 75 Mbit/s (default: none, and with real packets first). The same command adds those of "
         "simulations later. Pantheon's own plot.py and report.py need all",
+        "--figures summary|all": "figures of the evaluation, or also two of each run, and those for a paper "
+        "(default: summary; explore.html shows every run in any case)",
         "--raw-logs": "with the packet logs those of the tunnel before they are merged: two files per flow and "
         "direction",
         "--grow": "add to the results in the directory of --out: the same evaluation with other schemes, or fewer runs",

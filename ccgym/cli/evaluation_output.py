@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from ccgym.evaluation.scheme_summary import CellFailure
 
 
-def report(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, jobs: int | None) -> None:
+def report(
+    results: ResultSet, out: Path, shown_on: Console, *, figures: bool, jobs: int | None, runs: bool = True
+) -> None:
     """Write tables, and figures and report if ``figures``; show the table, what looks wrong, and where everything is.
 
     Args:
@@ -24,6 +26,7 @@ def report(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, j
         shown_on: Where people read.
         figures: Whether figures and report are wanted.
         jobs: Processes to draw with; None: all processors.
+        runs: Whether figures of each run, and all for a paper, are wanted, too.
     """
     from ccgym.cli.progress import Progress
     from ccgym.report.evaluation_report import build_report, write_tables
@@ -32,7 +35,7 @@ def report(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, j
     write_tables(results, out)
     if figures and results.cells:
         with Progress(shown_on) as progress:
-            build_report(results, out, jobs, progress)
+            build_report(results, out, jobs, progress, runs=runs)
     shown_on.print()
     table = evaluation_table(results)
     shown_on.print(table)
@@ -55,8 +58,8 @@ def report(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, j
     for failure in results.failures:
         alike.setdefault((failure.scheme, failure.error), []).append(failure)
     for (scheme, error), failures in alike.items():
-        runs = ", ".join(f"run {one.run} (seed {one.seed})" for one in failures)
-        shown_on.print(f"\nfailed: {scheme}, {runs}", style="bold red")
+        which = ", ".join(f"run {one.run} (seed {one.seed})" for one in failures)
+        shown_on.print(f"\nfailed: {scheme}, {which}", style="bold red")
         shown_on.print(f"  {error}")
     if results.cells:
         shown_on.print(f"\n{repeatability(results)}")
@@ -69,7 +72,7 @@ def report(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, j
             ("", "pantheon_report.pdf"),
             ("explore", "explore.html"),
             ("figure", "pantheon_summary_mean.svg"),
-            ("", "pantheon_summary_mean_paper.pdf"),
+            *([("", "pantheon_summary_mean_paper.pdf")] if runs else []),
             *files,
         ]
     for name, file in files:

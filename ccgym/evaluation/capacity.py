@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ccgym.evaluation.metrics import IntArray
 from ccgym.units import NS_PER_MS
+
+if TYPE_CHECKING:
+    from ccgym._core import Trace
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -45,7 +49,7 @@ def mean_per_bin_mbps(capacity: LinkCapacity, edges_ns: IntArray) -> FloatArray:
 class TraceCapacity:
     """Capacity of a link that follows a mahimahi delivery trace."""
 
-    times_ms: npt.NDArray[np.uint64]
+    times_ms: IntArray
     """The trace: one delivery opportunity per entry, ascending."""
     once: bool = False
     """Whether the link stops at the end of the trace instead of repeating it."""
@@ -54,7 +58,7 @@ class TraceCapacity:
         """Opportunities at instants strictly before each time."""
         # An opportunity at millisecond t lies before time x (ns) iff t ≤ ⌈x / 1 ms⌉ − 1.
         until_ms = -(-times_ns // NS_PER_MS) - 1
-        times = self.times_ms.astype(np.int64)
+        times = self.times_ms
         period = int(times[-1])
         cycles = np.zeros_like(until_ms) if self.once else np.maximum(until_ms, 0) // period
         rest = until_ms - cycles * period
@@ -110,6 +114,8 @@ def slowest_link(elements: Sequence[Mapping[str, Any]], traces: Mapping[str, Any
     """
     minute = 60 * 1_000_000_000
     links = [element for element in elements if element["kind"] == "link"]
+    if len(links) == 1:
+        return links[0]
     return min(links, key=lambda link: _capacity_of(link["schedule"], traces).average_mbps(minute), default=None)
 
 
@@ -121,11 +127,16 @@ def link_capacity(elements: Sequence[Mapping[str, Any]], traces: Mapping[str, An
 
 def _capacity_of(schedule: Mapping[str, Any], traces: Mapping[str, Any]) -> LinkCapacity:
     if schedule["kind"] == "trace":
-        times = np.asarray(traces[schedule["name"]].times_ms)
-        return TraceCapacity(times_ms=times, once=bool(schedule.get("once", False)))
+        return _trace_capacity(traces[schedule["name"]], bool(schedule.get("once", False)))
     rate = schedule["rate"]
     steps = rate if isinstance(rate, list) else [[0, rate]]
     return RateCapacity(
         from_ns=np.array([start for start, _ in steps], dtype=np.int64),
         rate_bps=np.array([value for _, value in steps], dtype=np.float64),
     )
+
+
+@lru_cache(maxsize=64)
+def _trace_capacity(trace: Trace, once: bool) -> TraceCapacity:
+    """Of a native trace, which many runs share."""
+    return TraceCapacity(np.asarray(trace.times_ms).astype(np.int64), once)

@@ -7,6 +7,7 @@ root of the number of runs, if the difference stays what it is.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -127,12 +128,15 @@ def _more_runs(interval: Interval | None, runs: int, degrees: float) -> int | No
     if interval is None:  # one run says nothing about how much runs differ
         return None
     arm = interval.mean - interval.low if interval.mean > 0 else interval.high - interval.mean
-    reach = abs(interval.mean)
-    for more in range(1, MOST_RUNS - runs + 1):
+    reach = abs(interval.mean) * student_quantile(degrees) / arm if arm > 0 else inf
+
+    def decides(more: int) -> bool:
         grown = (runs + more) / runs
-        if arm / sqrt(grown) * student_quantile(degrees * grown) / student_quantile(degrees) < reach:
-            return more
-    return None
+        return student_quantile(degrees * grown) / sqrt(grown) < reach
+
+    possible = range(1, MOST_RUNS - runs + 1)
+    place = bisect_left(possible, True, key=decides)  # the more runs, the shorter the interval
+    return possible[place] if place < len(possible) else None
 
 
 def rows(found: Iterable[Difference], **more: Any) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -174,7 +175,7 @@ class ResultSet:
             flags=tuple(flag for flag in self.flags if flag["subject"] not in others),
         )
 
-    @property
+    @cached_property
     def differences(self) -> list[Difference]:
         """All pairs of schemes compared in what reports show. Their runs do not share seeds, and so are no pairs."""
         asked = self.parameters.get("seed")

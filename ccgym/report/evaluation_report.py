@@ -58,9 +58,9 @@ def write_tables(results: ResultSet, directory: Path) -> None:
 
 
 def build_report(
-    results: ResultSet, directory: Path, jobs: int | None = None, observer: Observer | None = None
+    results: ResultSet, directory: Path, jobs: int | None = None, observer: Observer | None = None, *, runs: bool = True
 ) -> None:
-    """Draw all figures and write the HTML and PDF reports into the results directory.
+    """Draw figures and write the HTML and PDF reports into the results directory.
 
     Figures that the same code would draw from the same numbers again stay as they are.
 
@@ -69,24 +69,27 @@ def build_report(
         directory: Its results directory.
         jobs: Processes to draw with; all processors by default.
         observer: Is told how it goes.
+        runs: Whether there are figures of each run, and all for a paper, too.
     """
     from ccgym.report.figure_cache import FigureCache
 
     drawn = FigureCache(directory)
     try:
-        _build(results, directory, jobs, observer or Silent(), drawn)
+        _build(results, directory, jobs, observer or Silent(), drawn, runs)
     finally:
         drawn.write()
 
 
-def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Observer, drawn: FigureCache) -> None:
+def _build(
+    results: ResultSet, directory: Path, jobs: int | None, observer: Observer, drawn: FigureCache, runs: bool
+) -> None:
     from ccgym.report.explore import write_explore
     from ccgym.report.figure_cache import digest
     from ccgym.report.pdf import write_pdf
     from ccgym.report.run_figures import cell_files, drawn_runs, run_inputs
 
-    inputs = {cell.name: digest(run_inputs(directory, cell)) for cell in results.cells}
-    files = {cell.name: [one.file for one in cell_files(directory, cell)] for cell in results.cells}
+    inputs = {cell.name: digest(run_inputs(directory, cell)) for cell in results.cells if runs}
+    files = {cell.name: [one.file for one in cell_files(directory, cell)] for cell in results.cells if runs}
     current = frozenset(name for name in inputs if drawn.is_current(name, inputs[name], files[name]))
     missing = len(inputs) - len(current)
     summary = digest(_numbers(results))
@@ -100,9 +103,9 @@ def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Obse
                     drawn.note(cell.name, inputs[cell.name], files[cell.name])
                     observer.advance("figures")
     observer.begin("report", 4)
-    _draw_summaries(results, directory, summary, drawn)
+    _draw_summaries(results, directory, summary, drawn, paper=runs)
     observer.advance("report")
-    report, pdf = page(results, directory), directory / PDF_FILE
+    report, pdf = page(results, directory, runs=runs), directory / PDF_FILE
     if not drawn.is_current(PDF_FILE, everything, [pdf]):
         write_pdf(report, directory, pdf)
         drawn.note(PDF_FILE, everything, [pdf])
@@ -113,14 +116,14 @@ def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Obse
     observer.advance("report")
 
 
-def _draw_summaries(results: ResultSet, directory: Path, inputs: str, drawn: FigureCache) -> None:
+def _draw_summaries(results: ResultSet, directory: Path, inputs: str, drawn: FigureCache, *, paper: bool) -> None:
     from ccgym.report.figures import figures_of
     from ccgym.report.style import figure_files, write_figure
 
     for one in figures_of("evaluation"):
-        files = figure_files(directory / one.name, paper=True)
+        files = figure_files(directory / one.name, paper=paper)
         if not drawn.is_current(one.name, inputs, files):
-            write_figure(one.draw, directory / one.name, results, paper=True)
+            write_figure(one.draw, directory / one.name, results, paper=paper)
             drawn.note(one.name, inputs, files)
 
 
@@ -131,12 +134,13 @@ def _numbers(results: ResultSet) -> str:
     return json.dumps({**data, "provenance": lasting}, sort_keys=True, default=str)
 
 
-def page(results: ResultSet, directory: Path) -> Page:
+def page(results: ResultSet, directory: Path, *, runs: bool = True) -> Page:
     """The report, in the order of Pantheon's: path, system and versions; figures and tables; each run.
 
     Args:
         results: The experiment.
         directory: Where its figures are.
+        runs: Whether figures of each run are there.
     """
     from ccgym.report.explore import EXPLORE_FILE
     from ccgym.report.figures import figures_of
@@ -171,9 +175,13 @@ def page(results: ResultSet, directory: Path) -> Page:
         title, few = f"{counted(len(pairs.rows), 'pair')} of schemes", len(pairs.rows) <= MOST_ON_SCREEN
         blocks += [Heading("Which scheme is better?"), Details(title, "", shown, open=few)]
     blocks += [Heading("All runs"), *others]
+    if not runs:
+        blocks.append(
+            Text(f"Each run over time is in {EXPLORE_FILE}; --figures all draws them as files, too.", "muted")
+        )
     for one in results.schemes:
         blocks += [Heading(one.style.label, one.style.key), Text(f"{one.summary()}.")]
-        blocks += [_run(results, cell, one.style.label, directory) for cell in one.runs]
+        blocks += [_run(results, cell, one.style.label, directory, figures=runs) for cell in one.runs]
     again: list[tuple[str, str]] = []
     if results.parameters["seed"] is not None:
         again = [("Root seed", str(results.parameters["seed"]))]
@@ -187,7 +195,7 @@ def page(results: ResultSet, directory: Path) -> Page:
     )
 
 
-def _run(results: ResultSet, cell: CellResult, label: str, directory: Path) -> Details:
+def _run(results: ResultSet, cell: CellResult, label: str, directory: Path, *, figures: bool) -> Details:
     """A run: its statistics and figures."""
     from ccgym.report.run_figures import cell_links, run_files
 
@@ -200,14 +208,14 @@ def _run(results: ResultSet, cell: CellResult, label: str, directory: Path) -> D
     ]
     blocks: list[Block] = []
     blocks += [one for one in said if one.text]
-    for link in cell_links(cell):
+    for link in cell_links(cell) if figures else ():
         blocks.append(Heading(figures_title(cell, label, link), level=3))
         blocks += [
             Picture(one.file.name, f"{label}, run {cell.run}: {one.figure.title}")
             for one in run_files(directory, cell.scheme, cell.run, link)
             if not one.paper
         ]
-    return Details(statistics_title(cell, label), run_facts(cell), blocks, open=cell.run == 1)
+    return Details(statistics_title(cell, label), run_facts(cell), blocks, open=cell.run == 1, paper=figures)
 
 
 def release_text(report: Mapping[str, Any] | None) -> str:

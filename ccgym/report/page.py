@@ -118,6 +118,8 @@ class Details:
     open: bool = False
     markdown: bool = False
     """Whether they are in the Markdown, too."""
+    paper: bool = True
+    """Whether they are in the PDF, too."""
 
 
 Block: TypeAlias = "Heading | Text | Code | Facts | Flag | Table | Picture | Details"

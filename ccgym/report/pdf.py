@@ -124,7 +124,7 @@ def _write(paper: _Paper, blocks: Iterable[Block], directory: Path) -> None:
                     _table(paper, block)
                     for note in block.notes:
                         paper.lines(note, 8, color=MUTED)
-                case Details():
+                case Details() if block.paper:
                     if any(isinstance(one, Picture) for one in block.blocks) and paper.y > HEAD_IN:
                         paper.add_page()
                     paper.heading(block.title, 3)

@@ -410,7 +410,12 @@ def test_the_command_from_end_to_end(
     for name in ("pantheon_report.html", "pantheon_report.pdf", "pantheon_summary_mean.svg", "pantheon_table.md"):
         assert (out / name).stat().st_size > 0
         assert str(Path("results", out.name, name)) in output or name == "pantheon_table.csv"
-    assert (out / "fixed_window_cwnd_20_datalink_throughput_run1.png").exists()
+    on_demand = [
+        f"fixed_window_cwnd_20_datalink_{name}run1{kind}" for name, kind in (("throughput_", ".png"), ("", ".log"))
+    ]
+    assert [(out / name).exists() for name in on_demand] == [False, False]
+    assert main([*words, "--runs", "1", "--runtime", "2", "--figures", "all", "--logs", "first"]) == 0
+    assert [(out / name).exists() for name in on_demand] == [True, True]
     # Other parameters leave this directory alone.
     assert main([*words, "--runs", "2", "--runtime", "2", "--no-figures"]) == 0
     assert len(list((tmp_path / "results").iterdir())) == 2

@@ -39,7 +39,7 @@ def until(what: Callable[[], bool]) -> None:
 
 def drawing(directory: Path) -> tuple[subprocess.Popen[str], list[int]]:
     """An evaluation that draws, in a process group of its own, and the processes that draw for it."""
-    words = ["--trace", "12mbps", "--schemes", "cubic", "--runs", f"{RUNS}", "--runtime", "2", "--logs", "none"]
+    words = ["--trace", "12mbps", "--schemes", "cubic", "--runs", f"{RUNS}", "--runtime", "2", "--figures", "all"]
     process = subprocess.Popen(
         [sys.executable, "-m", "ccgym.cli.main", "evaluate", *words, "--jobs", "2", "--out", str(directory)],
         stdout=subprocess.PIPE,

@@ -162,14 +162,14 @@ def played(times_ms: list[int], until_ns: int, once: bool) -> list[int]:
     st.booleans(),
 )
 def test_trace_capacity_counts_what_mahimahi_would_deliver(times: list[int], asked: list[int], once: bool) -> None:
-    capacity = TraceCapacity(np.array(times, dtype=np.uint64), once=once)
+    capacity = TraceCapacity(np.array(times, dtype=np.int64), once=once)
     expected = [len(played(times, until, once)) * 12_000 for until in asked]
     assert capacity.bits_until(np.array(asked)).tolist() == expected
 
 
 def test_trace_average_is_pantheons() -> None:
     # 0,1,2,3 gives 4 opportunities per 3 ms; Pantheon divides by last − first.
-    capacity = TraceCapacity(np.array([0, 1, 2, 3], dtype=np.uint64))
+    capacity = TraceCapacity(np.array([0, 1, 2, 3]))
     opportunities = played([0, 1, 2, 3], 30_000_001, once=False)
     log = "\n".join(f"{time / 1e6:.3f} # 1500" for time in opportunities).splitlines()
     assert capacity.average_mbps(30_000_000) == pytest.approx(run_metrics(parse_log(log, "log")).capacity_mbps)
