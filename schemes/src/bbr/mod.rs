@@ -149,7 +149,10 @@ impl Bbr {
         if !self.rtprop.is_known() {
             return self.initial_window / self.mss;
         }
-        (product(bandwidth, self.rtprop.get(), gain) / self.mss as f64).ceil() as u64
+        // `f64::ceil` is a function of its own on older processors.
+        let exact = product(bandwidth, self.rtprop.get(), gain) / self.mss as f64;
+        let whole = exact as u64;
+        whole.saturating_add(u64::from((whole as f64) < exact))
     }
 
     /// Return `packets` with the quantization budget, in bytes.
