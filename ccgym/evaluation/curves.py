@@ -168,8 +168,9 @@ def thin(times_ns: IntArray, delays_ns: IntArray) -> tuple[FloatArray, FloatArra
     time_cell = last // TIME_CELLS + 1
     delay_cell = (high - low) // DELAY_CELLS + 1
     code = (times_ns // time_cell) * (DELAY_CELLS + 1) + (delays_ns - low) // delay_cell
-    # A table of all cells pays for many packets only.
-    occupied = np.unique(code) if code.size < TIME_CELLS else np.flatnonzero(np.bincount(code))
+    there = np.zeros(int(code.max()) + 1, dtype=bool)
+    there[code] = True
+    occupied = np.flatnonzero(there)
     times = (occupied // (DELAY_CELLS + 1) + 0.5) * time_cell
     delays = low + (occupied % (DELAY_CELLS + 1) + 0.5) * delay_cell
     return np.minimum(times, last) / 1e9, np.clip(delays, low, high) / 1e6
