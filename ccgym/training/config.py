@@ -22,7 +22,7 @@ from ccgym.config.grown import GrowingPlan
 from ccgym.config.quantities import PeriodField
 from ccgym.config.sampled_path import PathDistribution
 from ccgym.config.yaml_loader import Loaded, apply_override, load_yaml, parse_yaml, validate
-from ccgym.envs.settings import DISCRETE_MAPS, REAL_BACKENDS, EnvironmentConfig
+from ccgym.envs.config import DISCRETE_MAPS, REAL_BACKENDS, EnvironmentConfig
 from ccgym.errors import CcgymError, ConfigError, shown
 from ccgym.schemes.style import check_color, check_label, check_marker, check_text
 from ccgym.training.algorithms.config import AlgorithmField, PpoConfig

@@ -17,9 +17,10 @@ import ccgym
 from ccgym.config.distributions import read_distribution
 from ccgym.config.path import NetworkPath
 from ccgym.envs.batch import RUNNING
+from ccgym.envs.config import read_learner
 from ccgym.envs.episode import HORIZON, draw_episode
 from ccgym.envs.link_env import LinkEnv
-from ccgym.envs.settings import read_agent, read_learner
+from ccgym.envs.settings import read_agent
 from ccgym.envs.vector_env import VectorLinkEnv
 from ccgym.errors import ConfigError
 from ccgym.experiments.training import Training

@@ -121,8 +121,8 @@ def test_pictures() -> None:
         (True, "wrong-type at agents"),
         ([], "wrong-type at agents"),
         ("two", "wrong-type at agents"),
-        ([5], "wrong-type at agents[0]: learner"),
-        ([{"strat": "1s"}], "unknown-key at agents[0]: learner: strat"),
+        ([5], "wrong-type at agents[0]"),
+        ([{"strat": "1s"}], "unknown-key at agents[0]: strat"),
     ],
 )
 def test_mistakes(wrong: Any, what: str) -> None:

@@ -15,8 +15,9 @@ import ccgym
 from ccgym.config.configurations import PACKAGED
 from ccgym.config.sampled_path import DEFAULT_DURATION_NS, SampledPath
 from ccgym.config.yaml_loader import load_model
+from ccgym.envs.config import EnvironmentConfig
 from ccgym.envs.episode import HORIZON, draw_episode
-from ccgym.envs.settings import EnvironmentConfig, Settings, _File
+from ccgym.envs.settings import Settings, _File
 from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError
 from ccgym.schemes.flow import FlowSpec, LearnerFlow, flow_spec, read_flows
 from tests.refusals import refused
@@ -67,7 +68,7 @@ def test_a_limit_replaces_the_configuration_s() -> None:
         ({"config": "lnk"}, "unknown-configuration at config"),
         ({"config": "nowhere.yaml"}, "unknown-configuration at config"),
         ({"episode_steps": 0}, "out-of-range at episode_steps"),
-        ({"episode_steps": 2.5}, "out-of-range at episode_steps"),
+        ({"episode_steps": 2.5}, "wrong-type at episode_steps"),
         ({"duration": "-1s"}, "out-of-range at duration"),
         ({"duration": 0}, "out-of-range at duration"),
         ({"duration": True}, "quantity-malformed at duration"),

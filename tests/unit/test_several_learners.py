@@ -328,9 +328,9 @@ def test_jains_index_by_hand() -> None:
     ("change", "what"),
     [
         ("environment.learners=0", "wrong-type at learners"),
-        ("environment.learners=[]", "out-of-range at learners"),
+        ("environment.learners=[]", "wrong-type at learners"),
         ("environment.learners=[{probability: 0.5}]", "out-of-range at learners[0]"),
-        ("environment.learners=[{}, {extra_rrt: 1ms}]", "unknown-key at learners[1]: learner: extra_rrt"),
+        ("environment.learners=[{}, {extra_rrt: 1ms}]", "unknown-key at learners[1]: extra_rrt"),
         ("environment.learners=many", "wrong-type at learners"),
         ("environment.learners=[{}, {stop: 5s}]", "several-learners at environment.learners[1].stop"),
         ("algorithm={name: a2c}", "several-learners at environment.learners"),
