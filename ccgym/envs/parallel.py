@@ -171,20 +171,9 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
         named = zip(self.possible_agents, pictures, strict=True)
         return "\n".join(f"{agent}\n{picture}" for agent, picture in named)
 
-    def close(self) -> None:
-        """End the episode, and what runs on a real path."""
-        self._batch.close()
 
-
-def parallel_env(
-    agents: int | Sequence[Mapping[str, Any] | LearnerFlow] | None = None,
-    config: PathOrName | Settings = "link",
-    *,
-    render_mode: str | None = None,
-    **arguments: Unpack[Arguments],
-) -> ParallelLinkEnv:
-    """Make a :class:`ParallelLinkEnv`; the name is PettingZoo's convention."""
-    return ParallelLinkEnv(agents, config, render_mode=render_mode, **arguments)
+parallel_env = ParallelLinkEnv
+"""PettingZoo's convention for the name."""
 
 
 def _learners(agents: object, defaults: tuple[LearnerFlow, ...]) -> tuple[LearnerFlow, ...]:

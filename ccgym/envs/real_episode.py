@@ -60,31 +60,23 @@ class Learner:
         self.skipped_reward = 0.0
         self.connection.act(self.interval, values)
 
-    def listen(self) -> None:
+    def listen(self, *, stopped: bool = False) -> None:
         """Take in what has come, up to an interval that asks for a decision.
 
-        Raises:
-            RealPathError: What came makes no sense.
-        """
-        self.connection.receive()
-        while not self.due and self.ended is None and (message := self.connection.next()) is not None:
-            if isinstance(message, Interval):
-                self._on_interval(message)
-            elif isinstance(message, Ended):
-                self.ended = message
-                if message.HasField("interval"):
-                    self._show(message.interval)
-
-    def listen_for_the_end(self) -> None:
-        """Take in what has come; whatever is asked meanwhile stays unanswered.
+        Args:
+            stopped: Whether the flow was told to stop: nothing but its end counts then.
 
         Raises:
             RealPathError: What came makes no sense.
         """
         self.connection.receive()
-        while self.ended is None and (message := self.connection.next()) is not None:
+        while (stopped or not self.due) and self.ended is None and (message := self.connection.next()) is not None:
             if isinstance(message, Ended):
                 self.ended = message
+            if not stopped and isinstance(message, Interval):
+                self._on_interval(message)
+            elif not stopped and isinstance(message, Ended) and message.HasField("interval"):
+                self._show(message.interval)
 
     def _on_interval(self, interval: Interval) -> None:
         answered = self._asked is None or (
@@ -292,7 +284,7 @@ class RealEpisode:
             while list(self._talking()) and time.monotonic() < deadline:
                 wait_for(list(self._talking()), max(deadline - time.monotonic(), 0.0))
                 for learner in self.learners:
-                    learner.listen_for_the_end()
+                    learner.listen(stopped=True)
         finally:
             self.close()
 
