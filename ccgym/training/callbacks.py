@@ -11,6 +11,7 @@ import io
 import json
 import os
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -76,7 +77,7 @@ class EvaluationCallback(Callback):
         self._table = Table(training.run.evaluations, None if training.is_new else training.step)
         self._env = normalizers.frozen(training.environments.evaluation(), training.normalizer)
         self._seed = evaluation_seed(training.config)
-        self.baselines = self._known_baselines(training) or self._measure_baselines(training)
+        self.baselines = self._measure_baselines(training)
         training.display.baselines(self.baselines)
         if training.config.evaluation.figure and importlib.util.find_spec("matplotlib") is None:
             training.display.notice("matplotlib is not installed, so TensorBoard gets no figures; ccgym[report] has it")
@@ -92,23 +93,19 @@ class EvaluationCallback(Callback):
         if training.step // every > self.evaluated_at // every or last:
             self._evaluate(training)
 
-    def _known_baselines(self, training: Training) -> Baselines | None:
-        """Those of the same run, measured before it was resumed."""
-        file = training.run.baselines
-        if not training.resumed or not file.exists():
-            return None
-        try:
-            known = Baselines(**training.run.read_json(file))
-        except (ResultsError, TypeError):
-            return None
-        return known if tuple(known.rewards) == training.config.evaluation.baselines else None
-
     def _measure_baselines(self, training: Training) -> Baselines:
-        wanted = training.config.evaluation
+        """Those of the same run, where they were measured before it was resumed."""
+        wanted, run = training.config.evaluation, training.run
+        if training.resumed:
+            with suppress(ResultsError, TypeError):
+                known = Baselines(**run.read_json(run.baselines))
+                if tuple(known.rewards) == wanted.baselines:
+                    return known
         mean = {"per_decision": wanted.per_decision}
-        schemes = measure_schemes(training.environments, wanted.baselines, self._seed, wanted.episodes, **mean)
-        measured = Baselines.of(schemes)
-        atomic_write(training.run.baselines, json.dumps(asdict(measured), indent=1) + "\n")
+        measured = Baselines.of(
+            measure_schemes(training.environments, wanted.baselines, self._seed, wanted.episodes, **mean)
+        )
+        atomic_write(run.baselines, json.dumps(asdict(measured), indent=1) + "\n")
         return measured
 
     def _evaluate(self, training: Training) -> None:
