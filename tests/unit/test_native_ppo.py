@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import torch
 from gymnasium import spaces
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import CallbackList
-from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import VecNormalize
 from torch import nn
 
@@ -24,6 +22,7 @@ from ccgym.training.gaussian_policy import GaussianPolicy
 from ccgym.training.model import build_model, weights_hash
 from ccgym.training.normalizer import normalized_rewards
 from ccgym.training.ppo import NativePPO, rolling_env
+from tests.trainings import ready
 
 
 def learner(*settings: str, kind: type[PPO] = NativePPO) -> tuple[Any, Any]:
@@ -43,11 +42,8 @@ def begun(config: TrainConfig) -> tuple[Any, Any]:
     """The learner of a configuration and its environments, their episodes begun."""
     env: Any = normalized(Environments(config).training(), config.algorithm)
     model: Any = build_model(config.algorithm, env, 1, "cpu")
-    model.set_logger(Logger(None, []))
-    model.ep_info_buffer, model.ep_success_buffer = deque(maxlen=100), deque(maxlen=100)
     env.seed(3)
-    model._last_obs, model._last_episode_starts = env.reset(), np.ones(env.num_envs, dtype=bool)
-    return model, env
+    return ready(model, env), env
 
 
 def collect(model: Any, env: Any) -> Any:
