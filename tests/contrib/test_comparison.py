@@ -34,14 +34,12 @@ def test_gains_are_differences_on_the_same_draws() -> None:
     rewards = {"uniform": paths, "better": paths + 2 + rng.standard_normal(400), "oracle": paths + 10}
     gains = _gains(rewards, _resampled(rewards, seed=1), "uniform")
     gain, closed = gains["better"]
-    assert gain is not None
     # The mean over 400 draws of noise of 1 is known to 0.05, however much the paths differ.
     assert gain.mean == pytest.approx(2, abs=0.15)
     assert gain.high - gain.low == pytest.approx(2 * 1.96 / 20, rel=0.15)
     assert closed == pytest.approx(gain.mean / 10)
     assert gains["uniform"] == (None, None)
     (to_oracle, none) = gains["oracle"]
-    assert to_oracle is not None
     assert (to_oracle.mean, none) == (pytest.approx(10), None)
 
 
@@ -52,14 +50,12 @@ def test_there_are_no_shares_of_a_gap_that_may_be_zero(lead: float) -> None:
     rewards = {"uniform": uniform, "better": uniform + 1, "oracle": oracle - oracle.mean() + uniform.mean() + lead}
     gain, closed = _gains(rewards, _resampled(rewards, seed=1), "uniform")["better"]
     assert closed is None
-    assert gain is not None
     assert gain.low == pytest.approx(1)
 
 
 def test_without_the_oracle_there_are_gains_only() -> None:
     rewards = {"uniform": np.zeros((1, 4)), "bbr": np.ones((1, 4))}
     gain, closed = _gains(rewards, _resampled(rewards, seed=1), "uniform")["bbr"]
-    assert gain is not None
     assert (gain.mean, gain.low, gain.high, closed) == (1.0, 1.0, 1.0, None)
 
 

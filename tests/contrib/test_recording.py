@@ -151,7 +151,6 @@ def test_a_run_that_was_begun_is_resumed(config: TrainConfig, place: Path, tmp_p
     shutil.rmtree(tmp_path / "small-1" / "final")
     shutil.rmtree(tmp_path / "small-1" / "checkpoints" / "step_360")
     made, said = recorded(config, tmp_path, tmp_path / "out", (1,))
-    assert made is not None
     assert said[0] == "seed 1: resuming, 360 steps"
     assert made.seeds[0].weights_sha256 == summary(place)["seeds"][0]["weights_sha256"]
     assert made.seeds[0].confirmed_reward == summary(place)["seeds"][0]["confirmed_reward"]
@@ -216,7 +215,6 @@ def test_time_goes_on_when_a_run_is_resumed(tmp_path: Path) -> None:
     curve = recording.read_curve(run)
     assert [point.wall_s for point in curve] == [0, 7, 9, 11]
     reached = SeedRecord(1, tmp_path, curve, 40, 0.9, 9.0, 0.9, "").reached
-    assert reached is not None
     assert (reached.step, reached.wall_s) == (30, 9)
 
 
@@ -257,7 +255,6 @@ def test_trainings_are_compared(place: Path, tmp_path: Path, capsys: pytest.Capt
     assert by_name["small"].steps == 360
     assert by_name["small"].gain is None
     gain = by_name["other"].gain
-    assert gain is not None
     assert gain.mean == pytest.approx(confirmed[3] - (confirmed[1] + confirmed[2]) / 2)
     assert gain.low <= gain.mean <= gain.high
     table = tmp_path / "table.csv"
@@ -301,7 +298,6 @@ def test_the_figure_says_what_it_shows() -> None:
         figure = curve_figure(curves, {"bbr": 0.6, "cubic": -0.2}, STYLES, title="a title")
     axes, above = figure.axes
     legend = axes.get_legend()
-    assert legend is not None
     assert {text.get_text() for text in legend.get_texts()} == {
         "each of 3 seeds",
         "min to max",

@@ -128,7 +128,6 @@ def test_the_best_model_can_be_loaded_and_does_what_was_measured(whole: Path) ->
     from ccgym.training.evaluation import evaluate, evaluation_seed
 
     trained = load_model(whole)
-    assert trained.statistics is not None
     mean, variance = np.array(trained.statistics["mean"]), np.array(trained.statistics["variance"])
 
     def act(observations: np.ndarray, starts: np.ndarray) -> np.ndarray:

@@ -135,7 +135,6 @@ def test_a_path_has_its_best_window() -> None:
     rng = np.random.default_rng(1)
     batch.begin(0, rng)
     episode = batch.episodes[0]
-    assert episode is not None
     told = copy.copy(episode)
     object.__setattr__(told, "spec", episode.spec.replace('"params": {}', '"params": {"expert_window": 33}'))
     batch._begin(0, told)

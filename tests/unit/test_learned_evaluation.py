@@ -85,7 +85,6 @@ def test_a_run_directory_stands_for_its_export(copied: Callable[..., Path], tmp_
     file = copied("my-run/export")
     for text in (tmp_path / "my-run", tmp_path / "my-run" / "export", file):
         choice = parse_scheme(f"{text}:start_rate_mbps=2")
-        assert choice.policy is not None
         assert choice.policy.file == file
         assert choice.text == f"{text}:start_rate_mbps=2"
         assert choice.style.label == "Steady (my-run) (start_rate_mbps 2)"
@@ -107,7 +106,6 @@ def test_colons_in_a_path_are_no_parameters(copied: Callable[..., Path], tmp_pat
 
 def test_a_version_can_be_asked_for(pretrained: Path) -> None:
     policy = parse_scheme("steady").policy
-    assert policy is not None
     assert parse_scheme(policy.key).policy == policy
     assert scheme_of("learned", {"policy": policy.key}).checked().policy == policy
     with refused(ConfigError, "policy-version"):
@@ -248,10 +246,8 @@ def test_it_runs_like_any_scheme(pretrained: Path) -> None:
     run = ccgym.simulate(PATH, flows=["steady"], duration="5s", seed=3)
     (flow,) = run.flows
     assert flow.scheme == "steady"
-    assert flow.throughput_mbps is not None
     assert 6 < flow.throughput_mbps <= 12
     # It backs off before the queue is full, which would be 70 ms.
-    assert flow.delay_p95_ms is not None
     assert 10 < flow.delay_p95_ms < 50
     assert flow.lost_packets == 0
     assert flow.retransmissions == 0
@@ -302,7 +298,6 @@ def experiment(*texts: str, **settings: Any) -> Experiment:
 
 def test_an_experiment_looks_names_up(pretrained: Path) -> None:
     (one,) = Experiment(path=PATH, schemes=contenders([scheme_of("steady")])).schemes
-    assert one.choice is not None
     assert one.choice.policy is not None
 
 

@@ -138,7 +138,6 @@ def test_rewards_are_normalized_to_the_bit() -> None:
 def test_the_native_policy_is_torch_s(activation: str) -> None:
     model, env = learner(f"algorithm.activation={activation}", "algorithm.log_std_init=-20")
     plain = GaussianPolicy.of(model.policy)
-    assert plain is not None
     rollout = env.venv.rollout(plain.actor(), np.zeros((4, 3, 1), np.float32))
     seen = torch.from_numpy(rollout.observations.reshape(12, -1)[:, : plain.inputs])
     with torch.no_grad():

@@ -131,7 +131,6 @@ def test_damage_is_found_and_the_previous_one_used(tmp_path: Path, file: str, ho
         content[len(content) // 2] ^= 0xFF
         target.write_bytes(b"" if how == "emptied" else content if how == "flipped" else content[: len(content) // 2])
     checkpoint, damages = latest_checkpoint(tmp_path)
-    assert checkpoint is not None
     assert checkpoint.step == 1
     assert [str(tmp_path / "step_2") in damage for damage in damages] == [True]
 
@@ -159,7 +158,6 @@ def test_a_full_disk_leaves_earlier_checkpoints(tmp_path: Path, monkeypatch: pyt
     with refused(PlatformError, "file-unwritable at step_2"):
         write_checkpoint(tmp_path, some(2), keep=1)
     checkpoint, damages = latest_checkpoint(tmp_path)
-    assert checkpoint is not None
     assert checkpoint.step == 1
     assert damages == []
 
@@ -189,7 +187,6 @@ with RunDirectory(Path({str(tmp_path)!r})):
     sys.stdin.read()
 """
     other = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert other.stdout is not None
     assert other.stdout.readline() == "locked\n"
     try:
         with refused(ResultsError, "directory-locked"):
