@@ -84,7 +84,8 @@ class SimulatedBatch(EpisodeBatch):
     @override
     def _advance(self) -> None:
         if self._journal is not None:
-            self._note_actions(self._journal)
+            rows = np.flatnonzero(self.due)
+            self._room(self._journal, int(self.lengths.max()) + 1)[rows, self.lengths[rows]] = self.actions[rows]
         self._native.step(self.actions, self.obs, self.reward, self.reward_terms, self.stats, self.due, self.ended)
 
     def roll(self, actor: _core.Actor, rollout: Rollout, bounds: tuple[Floats, Floats]) -> bool:
@@ -174,10 +175,6 @@ class SimulatedBatch(EpisodeBatch):
         return self._label_distances
 
     # --- Copies -------------------------------------------------------------------------------------------------------
-
-    def _note_actions(self, journal: Floats) -> None:
-        rows = np.flatnonzero(self.due)
-        self._room(journal, int(self.lengths.max()) + 1)[rows, self.lengths[rows]] = self.actions[rows]
 
     def _room(self, journal: Floats, decisions: int) -> Floats:
         """The journal, enlarged if need be, with room for so many decisions of an episode."""
