@@ -17,7 +17,7 @@ import pytest
 import ccgym
 from ccgym.cli.main import main as cli
 from ccgym.config.path import NetworkPath
-from ccgym.errors import CcgymError, ConfigError, ResultsError, SchemeNotFoundError
+from ccgym.errors import CcgymError, ConfigError, ResultsError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import contenders, parse_contenders
@@ -140,12 +140,6 @@ def test_schemes_that_look_alike_get_other_markers(copied: Callable[..., Path], 
 # --- What cannot be used -------------------------------------------------------------------------------------------
 
 
-def test_unknown_names(pretrained: Path) -> None:
-    for text in ("staedy", "cubci"):
-        with refused(SchemeNotFoundError, "unknown-scheme at --schemes"):
-            parse_contenders(text, "--schemes")
-
-
 @pytest.mark.parametrize(
     ("text", "word"),
     [
@@ -158,16 +152,13 @@ def test_unknown_names(pretrained: Path) -> None:
         ("steady:start_rate_mbps=fast", "parameter-invalid at --schemes: scheme learned, parameter start_rate_mbps"),
         ("steady:start_rate=2", "unknown-parameter at --schemes: scheme learned"),
         ("steady,steady", "duplicate at --schemes"),
+        ("staedy", "unknown-scheme at --schemes"),
+        ("cubci", "unknown-scheme at --schemes"),
     ],
 )
 def test_wrong_choices(pretrained: Path, text: str, word: str) -> None:
     with refused(CcgymError, word):
         parse_contenders(text, "--schemes")
-
-
-def test_parameters_are_named_without_the_policy(pretrained: Path) -> None:
-    with refused(ConfigError, "unknown-parameter"):
-        parse_scheme("steady:start_rate=2")
 
 
 def _edit(**changes: Any) -> Callable[[Path], None]:
@@ -214,12 +205,9 @@ def test_broken_exports(change: Callable[[Path], None], what: str, copied: Calla
         parse_scheme(str(file), "--schemes")
 
 
-def test_a_run_without_an_export(tmp_path: Path) -> None:
+def test_a_run_with_no_or_several_exports(copied: Callable[..., Path], tmp_path: Path) -> None:
     with refused(ConfigError, "policy-missing"):
         parse_scheme(f"{tmp_path}/")
-
-
-def test_a_run_with_several_exports(copied: Callable[..., Path], tmp_path: Path) -> None:
     copied("run/export")
     copied("run/export", name="other")
     with refused(ConfigError, "policy-ambiguous at run"):
