@@ -61,10 +61,6 @@ class Episode:
     ways: tuple[Mapping[str, Any], ...] = ()
     """In place of :attr:`path` for each learner, where one has a route or goes in the other direction."""
 
-    def path_of(self, learner: int) -> Mapping[str, Any]:
-        """The drawn numbers of the path as a learner crosses it."""
-        return self.ways[learner] if self.ways else self.path
-
 
 @dataclass(frozen=True)
 class EarlierSelves:

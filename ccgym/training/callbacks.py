@@ -35,7 +35,7 @@ from ccgym.training.evaluation import (
 from ccgym.training.logs import Table
 from ccgym.training.model import write_model
 from ccgym.training.run_directory import environment
-from ccgym.training.session import Callback, Training
+from ccgym.training.session import Callback, Session
 from ccgym.training.torch_policy import exportable
 from ccgym.training.training_env import PastPolicy
 
@@ -72,7 +72,7 @@ class EvaluationCallback(Callback):
         """Of every evaluation: its step, and the reward and length of each episode."""
 
     @override
-    def on_start(self, training: Training) -> None:
+    def on_start(self, training: Session) -> None:
         """Measure the baselines, and the policy as it is before any learning."""
         self._table = Table(training.run.evaluations, None if training.is_new else training.step)
         self._env = normalizers.frozen(training.environments.evaluation(), training.normalizer)
@@ -87,13 +87,13 @@ class EvaluationCallback(Callback):
             self._evaluate(training)
 
     @override
-    def on_update(self, training: Training, *, last: bool) -> None:
+    def on_update(self, training: Session, *, last: bool) -> None:
         """Evaluate if it is time, or the end."""
         every = training.config.training.eval_every
         if training.step // every > self.evaluated_at // every or last:
             self._evaluate(training)
 
-    def _measure_baselines(self, training: Training) -> Baselines:
+    def _measure_baselines(self, training: Session) -> Baselines:
         """Those of the same run, where they were measured before it was resumed."""
         wanted, run = training.config.evaluation, training.run
         if training.resumed:
@@ -108,7 +108,7 @@ class EvaluationCallback(Callback):
         atomic_write(run.baselines, json.dumps(asdict(measured), indent=1) + "\n")
         return measured
 
-    def _evaluate(self, training: Training) -> None:
+    def _evaluate(self, training: Session) -> None:
         wanted, policy = training.config.evaluation, deterministic(training.model)
         result = evaluate(self._env, policy, self._seed, wanted.episodes, per_decision=wanted.per_decision)
         step, reward = training.step, result.mean_reward
@@ -132,7 +132,7 @@ class EvaluationCallback(Callback):
             picture, *_ = self._drawn.get_images()
             training.events.add_image(PICTURE, picture, step, dataformats="HWC")
 
-    def _record(self, training: Training, result: EvaluationResult, fraction: float | None) -> None:
+    def _record(self, training: Session, result: EvaluationResult, fraction: float | None) -> None:
         row: dict[str, float] = {
             "eval/mean_reward": result.mean_reward,
             "eval/std_reward": float(result.rewards.std()),
@@ -155,7 +155,7 @@ class EvaluationCallback(Callback):
         np.savez(buffer, **arrays)  # type: ignore[arg-type]
         atomic_write(training.run.evaluations_npz, buffer.getvalue())
 
-    def _decision_ms(self, training: Training) -> float:
+    def _decision_ms(self, training: Session) -> float:
         """Median time of one decision for one flow, in this process and through torch."""
         policy = deterministic(training.model)
         space = self._env.observation_space
@@ -184,7 +184,7 @@ class PastPoliciesCallback(Callback):
     """Keeps the policy every so many steps, where the configuration has flows of earlier selves."""
 
     @override
-    def on_update(self, training: Training, *, last: bool) -> None:
+    def on_update(self, training: Session, *, last: bool) -> None:
         earlier = training.rollouts.earlier
         if earlier is None or not earlier.is_due(training.step):
             return
@@ -224,7 +224,7 @@ class RecordsCallback(Callback):
     _missed = 0
 
     @override
-    def on_start(self, training: Training) -> None:
+    def on_start(self, training: Session) -> None:
         """Write the texts of a new run, and start the clocks."""
         if training.is_new:
             training.events.add_text("config", _code(training.config.as_yaml()), 0)
@@ -232,7 +232,7 @@ class RecordsCallback(Callback):
         self._cpu_s, self._wall_s = time.process_time(), time.perf_counter()
 
     @override
-    def on_update(self, training: Training, *, last: bool) -> None:
+    def on_update(self, training: Session, *, last: bool) -> None:
         spent, logger, rollouts = training.spent, training.model.logger, training.rollouts
         logger.record("sys/steps_per_second", spent.steps / max(spent.total_s, 1e-9))
         for name, share in spent.shares().items():

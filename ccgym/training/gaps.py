@@ -28,7 +28,7 @@ from ccgym.training import normalizer as normalizers
 from ccgym.training.environments import Environments, passive_agent
 from ccgym.training.evaluation import Actor, deterministic, evaluate, measure_scheme
 from ccgym.training.logs import Table
-from ccgym.training.session import Callback, Training
+from ccgym.training.session import Callback, Session
 from ccgym.training.streams import stream_seed
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class CurriculumCallback(Callback):
     _table: Table
 
     @override
-    def on_start(self, training: Training) -> None:
+    def on_start(self, training: Session) -> None:
         """Check the schemes, and fill the bins of a plan in bins."""
         plan, curriculum = training.config.environment.paths, training.rollouts.curriculum
         if not isinstance(plan, GrowingPlan):
@@ -190,7 +190,7 @@ class CurriculumCallback(Callback):
             training.begin_episodes()
 
     @override
-    def on_update(self, training: Training, *, last: bool) -> None:
+    def on_update(self, training: Session, *, last: bool) -> None:
         """Search if it is time."""
         plan, curriculum = training.config.environment.paths, training.rollouts.curriculum
         if not isinstance(plan, GapSearch) or not isinstance(curriculum, Searched) or last:
@@ -220,5 +220,5 @@ class CurriculumCallback(Callback):
         self._table.add(step, {"guided": int(one.guided), **at, **rewards, "gap": one.gap, "joined": int(joined)})
 
 
-def _seed(training: Training) -> int:
+def _seed(training: Session) -> int:
     return stream_seed(training.config.training.seed, f"curriculum {training.step}")

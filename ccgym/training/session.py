@@ -45,7 +45,7 @@ class Spent:
             setattr(self, name, getattr(self, name) + value)
 
 
-class Training:
+class Session:
     """What a training consists of; :class:`ccgym.training.trainer.Trainer` moves it on."""
 
     config: TrainConfig
@@ -80,8 +80,8 @@ class Training:
 class Callback:
     """Does something between updates. What it records with ``training.model.logger`` goes to CSV and TensorBoard."""
 
-    def on_start(self, training: Training) -> None:
+    def on_start(self, training: Session) -> None:
         """Before the first update, or the first one after a resume."""
 
-    def on_update(self, training: Training, *, last: bool) -> None:
+    def on_update(self, training: Session, *, last: bool) -> None:
         """After an update, before its row is written; ``last``: whether training has reached its end."""

@@ -50,7 +50,7 @@ from ccgym.training.model import (
 )
 from ccgym.training.progress import ProgressDisplay, StopRequest
 from ccgym.training.run_directory import RunDirectory, open_run
-from ccgym.training.session import Callback, Spent, Training
+from ccgym.training.session import Callback, Session, Spent
 from ccgym.training.streams import STREAMS, capture_generators, restore_generators, stream_seed
 
 CHECKPOINT_S: Final = 60.0
@@ -80,7 +80,7 @@ class Outcome:
     """The same as a fraction of the oracle's; None where that is not the maximum."""
 
 
-class Trainer(Training):
+class Trainer(Session):
     """One run of training.
 
     Args:

@@ -286,6 +286,6 @@ def test_the_figure_shows_every_seed_and_their_median() -> None:
     with house_style():
         figure = curve_figure(curves, {"bbr": 0.6, "cubic": -0.2}, styles, title="a title")
         alone = curve_figure(curves[:1], {}, {})
-    axes, above = figure.axes
+    _, above = figure.axes
     assert [len(one.axes[0].get_legend().get_texts()) for one in (figure, alone)] == [6, 2]
     assert [float(tick.get_text()) for tick in above.get_xticklabels()] == [0, 60, 120, 180, 240, 300, 360]
