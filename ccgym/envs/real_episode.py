@@ -34,6 +34,9 @@ SUMMARY_S: Final = 2.0
 POLL_S: Final = 0.2
 """How often a wait checks that the run process is alive, seconds."""
 
+SIZES: Final = ("observation_size", "action_size", "reward_terms", "statistics", "truth")
+"""Sizes of a learner's arrays, as its first message has them."""
+
 
 class Learner:
     """One learning flow, as its environment sees it."""
@@ -109,7 +112,7 @@ class RealEpisode:
     Args:
         settings: What the environment is made of.
         episode: What was drawn.
-        shape: Sizes of observation, action, reward terms, statistics and ground truth.
+        shape: The sizes of :data:`SIZES`.
         policies: The policies of the flows in the background, by key.
 
     Raises:
@@ -220,25 +223,16 @@ class RealEpisode:
                 )
             if not wait_for([connection], POLL_S):
                 self._check_process()
-        if not isinstance(message, Hello) or message.version != VERSION:
+        found = [getattr(message, name, None) for name in ("version", *SIZES)]
+        if not isinstance(message, Hello) or found != [VERSION, *self._shape]:
             raise RealPathError(
                 "version-mismatch",
-                f"{type(message).__name__} of version {getattr(message, 'version', '?')}",
+                f"{type(message).__name__} of version {found[0]} with sizes {found[1:]}",
                 where="the sender's control socket",
-                expected=f"Hello of version {VERSION}",
+                expected=f"Hello of version {VERSION} with sizes {list(self._shape)} ({', '.join(SIZES)})",
                 hint="is it the same version of ccgym at both ends?",
             )
-        hello = message
-        sizes = (hello.observation_size, hello.action_size, hello.reward_terms, hello.statistics, hello.truth)
-        if sizes != self._shape:
-            raise RealPathError(
-                "version-mismatch",
-                f"an agent {hello.agent!r} with arrays of {sizes}",
-                where="the sender's control socket",
-                expected=f"{self._shape} numbers of observation, action, reward, statistics and ground truth",
-                hint="is it the same version of ccgym at both ends?",
-            )
-        return hello
+        return message
 
     def wait(self, limit_s: float = STALL_S, *, starting: bool = False) -> None:
         """Let time pass until an agent is due, or all flows have ended.

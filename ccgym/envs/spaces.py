@@ -67,7 +67,14 @@ class ActionReader:
                 hint="`env.action_space` has it; see `ccgym describe` for what each number does",
             )
         if self._options:
-            self._check_indices(given)
+            valid = (given >= 0) & (given < self._options) & (given == np.floor(given))
+            if not valid.all() and (self._strict or np.isfinite(given).all()):
+                raise ConfigError(
+                    "action-out-of-range",
+                    shown(given.tolist()),
+                    where="action",
+                    expected=f"whole numbers from 0 to {self._options - 1}",
+                )
             target[..., 0] = given
         else:
             target[:] = given
@@ -82,14 +89,4 @@ class ActionReader:
                 where="action",
                 expected="finite numbers",
                 hint="the policy has diverged; with strict=False the flow holds its last decision instead",
-            )
-
-    def _check_indices(self, given: Floats) -> None:
-        valid = (given >= 0) & (given < self._options) & (given == np.floor(given))
-        if not valid.all() and (self._strict or np.isfinite(given).all()):
-            raise ConfigError(
-                "action-out-of-range",
-                shown(given.tolist()),
-                where="action",
-                expected=f"whole numbers from 0 to {self._options - 1}",
             )

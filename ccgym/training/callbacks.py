@@ -30,7 +30,7 @@ from ccgym.training.evaluation import (
     deterministic,
     evaluate,
     evaluation_seed,
-    measure_schemes,
+    measure_scheme,
 )
 from ccgym.training.logs import Table
 from ccgym.training.model import write_model
@@ -101,9 +101,12 @@ class EvaluationCallback(Callback):
                 known = Baselines(**run.read_json(run.baselines))
                 if tuple(known.rewards) == wanted.baselines:
                     return known
-        mean = {"per_decision": wanted.per_decision}
+        count, mean, made = wanted.episodes, wanted.per_decision, training.environments
         measured = Baselines.of(
-            measure_schemes(training.environments, wanted.baselines, self._seed, wanted.episodes, **mean)
+            {
+                scheme: measure_scheme(made.baseline(scheme), self._seed, count, per_decision=mean)
+                for scheme in wanted.baselines
+            }
         )
         atomic_write(run.baselines, json.dumps(asdict(measured), indent=1) + "\n")
         return measured

@@ -21,7 +21,7 @@ from ccgym.config.distributions import PathDistributionField
 from ccgym.config.grown import GrowingPlan
 from ccgym.config.quantities import PeriodField
 from ccgym.config.sampled_path import PathDistribution
-from ccgym.config.yaml_loader import Loaded, apply_override, load_yaml, parse_yaml, validate
+from ccgym.config.yaml_loader import apply_override, load_yaml, parse_yaml, validate
 from ccgym.envs.config import DISCRETE_MAPS, REAL_BACKENDS, EnvironmentConfig
 from ccgym.errors import CcgymError, ConfigError, shown
 from ccgym.schemes.style import check_color, check_label, check_marker, check_text
@@ -245,11 +245,7 @@ class TrainConfig(AgentFile, Strict):
             NotFoundError: There is no such file.
             ConfigError: Where it is wrong: file, line, what was found and expected.
         """
-        return cls.from_loaded(load_yaml(find_config(path)), overrides)
-
-    @classmethod
-    def from_loaded(cls, loaded: Loaded, overrides: Iterable[str] = ()) -> TrainConfig:
-        """Validate YAML that was read already; see :meth:`load`."""
+        loaded = load_yaml(find_config(path))
         if not isinstance(loaded.data, dict):
             raise ConfigError("not-a-mapping", shown(loaded.data), expected="keys and values", where=loaded.source)
         for override in overrides:

@@ -11,7 +11,7 @@ from ccgym.report.figures.gap_search import gap_search_figure, label
 from ccgym.report.style import house_style
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments
-from ccgym.training.evaluation import evaluate, evaluation_seed, measure_scheme, measure_schemes, no_op_actor
+from ccgym.training.evaluation import evaluate, evaluation_seed, measure_scheme, no_op_actor
 
 
 def test_intervals_hold_the_spread_of_paths_and_of_seeds() -> None:
@@ -77,8 +77,8 @@ def test_a_reward_per_decision_is_the_sum_over_the_number_of_decisions() -> None
     settings = ["environment.episode.duration=3s", "evaluation.episodes=4"]
     whole = TrainConfig.load("ablations/genet_uniform", [*settings, "evaluation.per_decision=false"])
     made, seed = Environments(whole), evaluation_seed(whole)
-    sums = measure_schemes(made, ["bbr"], seed, 4)["bbr"]
-    means = measure_schemes(made, ["bbr"], seed, 4, per_decision=True)["bbr"]
+    sums = measure_scheme(made.baseline("bbr"), seed, 4)
+    means = measure_scheme(made.baseline("bbr"), seed, 4, per_decision=True)
     assert len(set(means.lengths)) > 1
     assert means.rewards == pytest.approx(sums.rewards / sums.lengths)
     assert sum(means.terms.values()) == pytest.approx(means.mean_reward)
