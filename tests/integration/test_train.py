@@ -142,31 +142,29 @@ def test_the_best_model_can_be_loaded_and_does_what_was_measured(whole: Path) ->
 # --- Kills and signals ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("after_s", [0.0, pytest.param(0.3, marks=pytest.mark.long)])
-def test_sigkill_and_resume_is_the_same_run(config: Path, whole: Path, tmp_path: Path, after_s: float) -> None:
+@pytest.mark.parametrize(
+    ("number", "after_s"),
+    [
+        (signal.SIGKILL, 0.0),
+        pytest.param(signal.SIGKILL, 0.3, marks=pytest.mark.long),
+        pytest.param(signal.SIGTERM, 0.0, marks=pytest.mark.long),
+    ],
+)
+def test_killed_and_resumed_is_the_same_run(
+    config: Path, whole: Path, tmp_path: Path, number: int, after_s: float
+) -> None:
     place = tmp_path / "run"
     process = start("--config", str(config), "--run-dir", str(place), "--no-export")
     wait_for(place / "checkpoints" / "step_384", process)
     time.sleep(after_s)
-    process.kill()
-    process.communicate()
+    process.send_signal(number)
+    output = process.communicate(timeout=60)[0]
+    if number == signal.SIGTERM:
+        assert process.returncode == 130, output
+        assert f"python train.py --resume {place}" in output
     assert main(["--resume", str(place), "--no-export"]) == 0
     assert card(place) == card(whole)
     assert card(place, "best") == card(whole, "best")
-    assert tables(place) == tables(whole)
-
-
-@pytest.mark.long
-def test_sigterm_writes_a_checkpoint_and_says_how_to_go_on(config: Path, whole: Path, tmp_path: Path) -> None:
-    place = tmp_path / "run"
-    process = start("--config", str(config), "--run-dir", str(place), "--no-export")
-    wait_for(place / "checkpoints" / "step_384", process)
-    os.kill(process.pid, signal.SIGTERM)
-    output = process.communicate(timeout=60)[0]
-    assert process.returncode == 130, output
-    assert f"python train.py --resume {place}" in output
-    assert main(["--resume", str(place), "--no-export"]) == 0
-    assert card(place) == card(whole)
     assert tables(place) == tables(whole)
 
 
