@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
 
     from ccgym.config.agent import AgentConfig
-    from ccgym.envs.settings import EnvironmentConfig
+    from ccgym.envs.config import EnvironmentConfig
 
 _EXAMPLES: Final = """\
   ccgym describe configs/aurora.yaml
@@ -176,14 +176,14 @@ def describe(config: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
     from ccgym.config import agent as agents
     from ccgym.config.configurations import find_config
     from ccgym.config.yaml_loader import load_model
-    from ccgym.envs import settings
+    from ccgym.envs import config as environments
 
     class File(BaseModel):
         model_config = ConfigDict(frozen=True, extra="allow")
 
         name: str = ""
         agent: agents.AgentConfig
-        environment: settings.EnvironmentConfig | None = None
+        environment: environments.EnvironmentConfig | None = None
 
     path = find_config(config)
     loaded = load_model(path, File, overrides)
@@ -280,7 +280,7 @@ def _places(indices: Sequence[int]) -> str:
 
 
 def _action_title(agent: Mapping[str, Any]) -> str:
-    from ccgym.envs.settings import DISCRETE_MAPS
+    from ccgym.envs.config import DISCRETE_MAPS
 
     count = len(agent["action"])
     if agent["native"]["action"]["map"]["kind"] in DISCRETE_MAPS:

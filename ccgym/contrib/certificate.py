@@ -30,7 +30,8 @@ import numpy.typing as npt
 from ccgym import _core
 from ccgym.config.agent import read_agent
 from ccgym.contrib.bounds import Form, Network, box
-from ccgym.envs.settings import EnvironmentConfig, Settings
+from ccgym.envs.config import EnvironmentConfig
+from ccgym.envs.settings import Settings
 from ccgym.envs.simulated_batch import SimulatedBatch
 from ccgym.errors import ConfigError
 from ccgym.files import atomic_write

@@ -6,9 +6,8 @@ They take the road of every export: the graph, its card, the comparison (:mod:`c
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import yaml
 
@@ -18,6 +17,7 @@ from ccgym.errors import ConfigError
 from ccgym.training.config import TrainConfig
 from ccgym.training.export import Exported, export_checked, export_policy, target_of
 from ccgym.training.parity import EPISODES
+from ccgym.training.torch_policy import Exportable
 
 
 def export_any(
@@ -48,17 +48,19 @@ def export_any(
     Raises:
         As :func:`ccgym.training.export.export_policy`; and ConfigError where an argument does not go with the source.
     """
-    export: Any = {".zip": _export_model, ".onnx": _export_network}.get(source.suffix, _export_run)
+    takes = {".zip": ("config", "algorithm", "normalize"), ".onnx": ("config",)}.get(source.suffix, ("which",))
     given = {"config": config, "which": which, "algorithm": algorithm, "normalize": normalize}
     for option, value in given.items():
-        if value is not None and option not in _OPTIONS[export]:
+        if value is not None and option not in takes:
             raise ConfigError(
                 "options-conflict",
                 f"--{option.replace('which', 'model')} with {source}",
                 expected="a run directory" if option == "which" else "a file, MODEL.zip or NETWORK.onnx",
                 hint="leave it out",
             )
-    if "config" in _OPTIONS[export] and config is None:
+    if "config" not in takes:
+        return export_policy(source, out, which=which or "best", name=name, episodes=episodes)
+    if config is None:
         raise ConfigError(
             "option-needed",
             f"{source} without a configuration",
@@ -66,53 +68,28 @@ def export_any(
             expected="the configuration with its agent: clock, features, action",
             hint=f"ccgym train export {source} --config aurora.yaml, for example",
         )
-    made: Exported = export(source, out, name, episodes, **{option: given[option] for option in _OPTIONS[export]})
-    return made
-
-
-def _export_run(run_dir: Path, out: Path | None, name: str | None, episodes: int, which: str | None) -> Exported:
-    return export_policy(run_dir, out, which=which or "best", name=name, episodes=episodes)
-
-
-def _export_model(
-    file: Path,
-    out: Path | None,
-    name: str | None,
-    episodes: int,
-    config: TrainConfig,
-    algorithm: str | None,
-    normalize: Path | None,
-) -> Exported:
-    plain = load_sb3(file, config, algorithm=algorithm, normalize=normalize)
-    target = target_of(file.parent, out, name, file.stem.lower())
-    described = yaml.safe_load(config.as_yaml())
-    training = {
-        # Those that say how `ccgym train` would have trained it are left out.
-        "config": {key: described[key] for key in ("name", "agent", "environment") if key in described},
-        "algorithm": plain.algorithm,
-        "steps": int(plain.model.num_timesteps),
-        "checkpoint": {"file": file.name, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()},
-    }
-    return export_checked(plain.exportable(), config, target, training, where=file, episodes=episodes)
-
-
-def _export_network(file: Path, out: Path | None, name: str | None, episodes: int, config: TrainConfig) -> Exported:
-    target = target_of(file.parent, out, name, config.name.lower())
-    if target[0].resolve() == file.resolve():
-        raise ConfigError(
-            "name-taken",
-            f"{target[0]} is the given network",
-            expected="another name for what is made of it",
-            hint="name the configuration otherwise, or say --name or -o",
-        )
-    described = config.agent.describe()
-    policy = load_foreign(file, len(described["observation"]), len(described["action"]))
-    return export_checked(policy, config, target, {}, where=file, episodes=episodes)
-
-
-_OPTIONS: Final[Mapping[Any, tuple[str, ...]]] = {
-    _export_run: ("which",),
-    _export_model: ("config", "algorithm", "normalize"),
-    _export_network: ("config",),
-}
-"""What else each of them takes."""
+    policy: Exportable
+    training: dict[str, Any] = {}
+    if source.suffix == ".zip":
+        plain = load_sb3(source, config, algorithm=algorithm, normalize=normalize)
+        policy, target = plain.exportable(), target_of(source.parent, out, name, source.stem.lower())
+        described = yaml.safe_load(config.as_yaml())
+        training = {
+            # Those that say how `ccgym train` would have trained it are left out.
+            "config": {key: described[key] for key in ("name", "agent", "environment") if key in described},
+            "algorithm": plain.algorithm,
+            "steps": int(plain.model.num_timesteps),
+            "checkpoint": {"file": source.name, "sha256": hashlib.sha256(source.read_bytes()).hexdigest()},
+        }
+    else:
+        target = target_of(source.parent, out, name, config.name.lower())
+        if target[0].resolve() == source.resolve():
+            raise ConfigError(
+                "name-taken",
+                f"{target[0]} is the given network",
+                expected="another name for what is made of it",
+                hint="name the configuration otherwise, or say --name or -o",
+            )
+        rows = config.agent.describe()
+        policy = load_foreign(source, len(rows["observation"]), len(rows["action"]))
+    return export_checked(policy, config, target, training, where=source, episodes=episodes)

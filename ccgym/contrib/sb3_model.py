@@ -28,7 +28,7 @@ from typing_extensions import override
 from ccgym.envs.sb3 import SB3LinkVecEnv
 from ccgym.envs.settings import Settings
 from ccgym.errors import ConfigError, ResultsError, shown
-from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes
+from ccgym.files import MAX_MODEL_BYTES, read_bytes
 from ccgym.training import normalizer as normalizers
 from ccgym.training.config import TrainConfig
 from ccgym.training.model import DAMAGE, what_is_damaged
@@ -153,10 +153,8 @@ def _algorithm_of(file: Path) -> str:
     try:
         with zipfile.ZipFile(file) as archive:
             keys = set(json.loads(archive.read("data")))
-    except FileNotFoundError:
-        raise _unreadable(file, "no such file", "a file that SB3's model.save wrote") from None
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise _unreadable(file, f"not a model of SB3: {error}", "a file that SB3's model.save wrote") from None
+        raise _unreadable(file, what_is_damaged(error), "a file that SB3's model.save wrote") from None
     for name, marks in _MARKS.items():
         if marks <= keys:
             return name
@@ -208,12 +206,8 @@ def _statistics(file: Path, model: BaseAlgorithm) -> dict[str, Any] | None:
     expected = "a file that SB3's VecNormalize.save wrote"
     try:
         normalizer = pickle.loads(read_bytes(file, MAX_MODEL_BYTES))
-    except FileNotFoundError:
-        raise _unreadable(file, "no such file", expected) from None
-    except UnreadableError as error:
-        raise _unreadable(file, str(error), expected) from None
     except (*DAMAGE, ImportError) as error:
-        raise _unreadable(file, f"cannot be unpickled: {error}", expected) from None
+        raise _unreadable(file, what_is_damaged(error), expected) from None
     if not isinstance(normalizer, VecNormalize):
         raise _unreadable(file, f"a {type(normalizer).__name__}", expected)
     statistics = normalizers.observation_statistics(normalizer)

@@ -2,7 +2,8 @@
 
 ===================  =================================================================================
 ``registration``     the ids ``ccgym/Link-v0``, ``ccgym/Aurora-v0`` … and how Gymnasium comes to know them
-``settings``         what an environment is made of, from a YAML file and keyword arguments
+``config``           the section ``environment`` of a configuration file
+``settings``         what an environment is made of, from such a file and keyword arguments
 ``episode``          one episode: a drawn path, its seed, and the simulator's specification
 ``batch``            many episodes in parallel, and the arrays that they write into
 ``simulated_batch``  the same in the simulator
@@ -30,10 +31,11 @@ from typing import TYPE_CHECKING, Final
 from ccgym.lazy import lazy
 
 if TYPE_CHECKING:
+    from ccgym.envs.config import EnvironmentConfig
     from ccgym.envs.link_env import LinkEnv
     from ccgym.envs.parallel import ParallelLinkEnv, parallel_env
     from ccgym.envs.sb3 import SB3LinkVecEnv
-    from ccgym.envs.settings import EnvironmentConfig, Settings
+    from ccgym.envs.settings import Settings
     from ccgym.envs.vector_env import VectorLinkEnv
 
 __all__ = [
@@ -47,7 +49,7 @@ __all__ = [
 ]
 
 _LAZY: Final = {
-    "EnvironmentConfig": "ccgym.envs.settings",
+    "EnvironmentConfig": "ccgym.envs.config",
     "LinkEnv": "ccgym.envs.link_env",
     "ParallelLinkEnv": "ccgym.envs.parallel",
     "SB3LinkVecEnv": "ccgym.envs.sb3",

@@ -232,7 +232,7 @@ class EpisodeBatch(ABC):
         assert episode is not None
         return {
             "summary": self.summaries(index)[learner],
-            "path": dict(episode.path_of(learner)),
+            "path": dict(episode.ways[learner] if episode.ways else episode.path),
             "simulator_seed": episode.seed,
             "trajectory_hash": self.trajectory_hash(index),
         }

@@ -111,6 +111,10 @@ class EnvironmentBase:
             self._seed(index, seed)
         self._batch.begin(index, self._generator(index), options)
 
+    def close(self, **_: Any) -> None:
+        """End the episodes, and what runs on real paths; ``reset`` starts new ones."""
+        self._batch.close()
+
     def _privileged(self, row: int) -> dict[str, Any]:
         """The entry ``privileged`` of a row's info, if it was asked for."""
         if not self.settings.privileged:

@@ -61,10 +61,6 @@ class Episode:
     ways: tuple[Mapping[str, Any], ...] = ()
     """In place of :attr:`path` for each learner, where one has a route or goes in the other direction."""
 
-    def path_of(self, learner: int) -> Mapping[str, Any]:
-        """The drawn numbers of the path as a learner crosses it."""
-        return self.ways[learner] if self.ways else self.path
-
 
 @dataclass(frozen=True)
 class EarlierSelves:
@@ -123,7 +119,8 @@ def draw_episode(
             where = f"learners[{place}]"
             ways.append(way_of(learner, where))
             flows.append(native(learner, ways[-1], where))
-    if len(learners) == 1 and not background and _keeps_best_window(agent):
+    expert = None if agent is None else agent.expert
+    if len(learners) == 1 and not background and expert is not None and expert.kind == "best_window":
         flow = learners[0]
         alone = not flow.extra_rtt and flow.rtt is None and flow.mss + flow.header == PACKET_BYTES
         window = best_window_of(ways[0].origin) if alone else None
@@ -166,7 +163,3 @@ def _sampled(source: Source, rng: np.random.Generator, duration_ns: int) -> Samp
         return SampledPath.of(NetworkPath.from_any(drawn), duration_ns)
     except CcgymError as error:
         raise error.at(f"{type(source).__name__}.sample()") from None
-
-
-def _keeps_best_window(agent: AgentConfig | None) -> bool:
-    return agent is not None and agent.expert is not None and agent.expert.kind == "best_window"

@@ -110,7 +110,3 @@ class LinkEnv(EnvironmentBase, gymnasium.Env[Observation, Any]):
         """The episode so far: text for ``ansi``, an array (height, width, 3) of bytes for ``rgb_array``."""
         pictures = self._pictures()
         return None if pictures is None else pictures[0]
-
-    def close(self) -> None:
-        """End the episode, and what runs on a real path; :meth:`reset` starts a new one."""
-        self._batch.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,10 +15,11 @@ from gymnasium import spaces
 from typing_extensions import Unpack
 
 from ccgym.envs.batch import OPTIONS, RUNNING, check_options
+from ccgym.envs.config import read_learners
 from ccgym.envs.environment import EnvironmentBase, Observation
 from ccgym.envs.render import RENDER_FPS, RENDER_MODES
-from ccgym.envs.settings import Arguments, PathOrName, Settings, read_learner
-from ccgym.errors import ConfigError, PlatformError, shown
+from ccgym.envs.settings import Arguments, PathOrName, Settings
+from ccgym.errors import ConfigError, PlatformError
 from ccgym.schemes.flow import LearnerFlow
 
 try:
@@ -169,41 +171,16 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
         named = zip(self.possible_agents, pictures, strict=True)
         return "\n".join(f"{agent}\n{picture}" for agent, picture in named)
 
-    def close(self) -> None:
-        """End the episode, and what runs on a real path."""
-        self._batch.close()
 
-
-def parallel_env(
-    agents: int | Sequence[Mapping[str, Any] | LearnerFlow] | None = None,
-    config: PathOrName | Settings = "link",
-    *,
-    render_mode: str | None = None,
-    **arguments: Unpack[Arguments],
-) -> ParallelLinkEnv:
-    """Make a :class:`ParallelLinkEnv`; the name is PettingZoo's convention."""
-    return ParallelLinkEnv(agents, config, render_mode=render_mode, **arguments)
+parallel_env = ParallelLinkEnv
+"""PettingZoo's convention for the name."""
 
 
 def _learners(agents: object, defaults: tuple[LearnerFlow, ...]) -> tuple[LearnerFlow, ...]:
     if agents is None:
         agents = defaults if len(defaults) > 1 else 2
-    flows: list[LearnerFlow] = []
-    if isinstance(agents, int) and not isinstance(agents, bool) and agents >= 1:
-        flows = [defaults[0]] * agents
-    elif isinstance(agents, Sequence) and not isinstance(agents, str) and agents:
-        for place, flow in enumerate(agents):
-            try:
-                flows.append(read_learner(flow))
-            except ConfigError as error:
-                raise error.at(f"agents[{place}]") from None
-    else:
-        raise ConfigError(
-            "wrong-type",
-            shown(agents),
-            where="agents",
-            expected="a number of flows, or a list of mappings like [{}, {'start': '5s'}]",
-        )
+    read = read_learners(agents, "agents", math.inf)
+    flows = (defaults[0],) * read if isinstance(read, int) else read
     for place, flow in enumerate(flows):
         if flow.probability < 1:
             raise ConfigError(
@@ -212,4 +189,4 @@ def _learners(agents: object, defaults: tuple[LearnerFlow, ...]) -> tuple[Learne
                 where=f"agents[{place}]",
                 expected="1: agents always take part",
             )
-    return tuple(flows)
+    return flows

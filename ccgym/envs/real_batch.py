@@ -11,13 +11,13 @@ import os
 import warnings
 import weakref
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from ccgym.envs.batch import RUNNING, STEPS_DONE, TIME_DONE, EpisodeBatch, Floats, Numbers
+from ccgym.envs.batch import RUNNING, STEPS_DONE, TIME_DONE, EpisodeBatch, Numbers
 from ccgym.envs.episode import Episode
 from ccgym.envs.real_episode import Learner, RealEpisode
 from ccgym.envs.settings import Settings
@@ -199,34 +199,19 @@ class RealBatch(EpisodeBatch):
             whole = (whole * 1_099_511_628_211 ^ number) & (2**64 - 1)
         return f"{whole:016x}"
 
-    @override
-    def refresh_labels(self) -> tuple[Floats, Numbers]:
-        """Not on a real path.
-
-        Raises:
-            ConfigError: Always.
-        """
-        raise self._no_labels()
-
-    @override
-    def refresh_label_distances(self) -> Numbers:
-        """Not on a real path, either.
-
-        Raises:
-            ConfigError: Always.
-        """
-        raise self._no_labels()
-
-    def _no_labels(self) -> ConfigError:
+    def _no_labels(self) -> NoReturn:
+        """Not on a real path; raises :class:`ConfigError`."""
         self._check_taught()
         knows = "an expert that needs the ground truth" if self._native.expert_truths else "an expert"
-        return ConfigError(
+        raise ConfigError(
             "backend-unsuitable",
             f"{knows}, on a real path",
             where="agent.expert",
             expected="the simulator: labels are given where time waits for them",
             hint="imitate with backend='sim', and run the policy on a real path",
         )
+
+    refresh_labels = refresh_label_distances = _no_labels
 
     @override
     def refresh_privileged(self) -> Numbers:

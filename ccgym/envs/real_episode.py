@@ -34,6 +34,9 @@ SUMMARY_S: Final = 2.0
 POLL_S: Final = 0.2
 """How often a wait checks that the run process is alive, seconds."""
 
+SIZES: Final = ("observation_size", "action_size", "reward_terms", "statistics", "truth")
+"""Sizes of a learner's arrays, as its first message has them."""
+
 
 class Learner:
     """One learning flow, as its environment sees it."""
@@ -60,31 +63,23 @@ class Learner:
         self.skipped_reward = 0.0
         self.connection.act(self.interval, values)
 
-    def listen(self) -> None:
+    def listen(self, *, stopped: bool = False) -> None:
         """Take in what has come, up to an interval that asks for a decision.
 
-        Raises:
-            RealPathError: What came makes no sense.
-        """
-        self.connection.receive()
-        while not self.due and self.ended is None and (message := self.connection.next()) is not None:
-            if isinstance(message, Interval):
-                self._on_interval(message)
-            elif isinstance(message, Ended):
-                self.ended = message
-                if message.HasField("interval"):
-                    self._show(message.interval)
-
-    def listen_for_the_end(self) -> None:
-        """Take in what has come; whatever is asked meanwhile stays unanswered.
+        Args:
+            stopped: Whether the flow was told to stop: nothing but its end counts then.
 
         Raises:
             RealPathError: What came makes no sense.
         """
         self.connection.receive()
-        while self.ended is None and (message := self.connection.next()) is not None:
+        while (stopped or not self.due) and self.ended is None and (message := self.connection.next()) is not None:
             if isinstance(message, Ended):
                 self.ended = message
+            if not stopped and isinstance(message, Interval):
+                self._on_interval(message)
+            elif not stopped and isinstance(message, Ended) and message.HasField("interval"):
+                self._show(message.interval)
 
     def _on_interval(self, interval: Interval) -> None:
         answered = self._asked is None or (
@@ -117,7 +112,7 @@ class RealEpisode:
     Args:
         settings: What the environment is made of.
         episode: What was drawn.
-        shape: Sizes of observation, action, reward terms, statistics and ground truth.
+        shape: The sizes of :data:`SIZES`.
         policies: The policies of the flows in the background, by key.
 
     Raises:
@@ -228,25 +223,16 @@ class RealEpisode:
                 )
             if not wait_for([connection], POLL_S):
                 self._check_process()
-        if not isinstance(message, Hello) or message.version != VERSION:
+        found = [getattr(message, name, None) for name in ("version", *SIZES)]
+        if not isinstance(message, Hello) or found != [VERSION, *self._shape]:
             raise RealPathError(
                 "version-mismatch",
-                f"{type(message).__name__} of version {getattr(message, 'version', '?')}",
+                f"{type(message).__name__} of version {found[0]} with sizes {found[1:]}",
                 where="the sender's control socket",
-                expected=f"Hello of version {VERSION}",
+                expected=f"Hello of version {VERSION} with sizes {list(self._shape)} ({', '.join(SIZES)})",
                 hint="is it the same version of ccgym at both ends?",
             )
-        hello = message
-        sizes = (hello.observation_size, hello.action_size, hello.reward_terms, hello.statistics, hello.truth)
-        if sizes != self._shape:
-            raise RealPathError(
-                "version-mismatch",
-                f"an agent {hello.agent!r} with arrays of {sizes}",
-                where="the sender's control socket",
-                expected=f"{self._shape} numbers of observation, action, reward, statistics and ground truth",
-                hint="is it the same version of ccgym at both ends?",
-            )
-        return hello
+        return message
 
     def wait(self, limit_s: float = STALL_S, *, starting: bool = False) -> None:
         """Let time pass until an agent is due, or all flows have ended.
@@ -292,7 +278,7 @@ class RealEpisode:
             while list(self._talking()) and time.monotonic() < deadline:
                 wait_for(list(self._talking()), max(deadline - time.monotonic(), 0.0))
                 for learner in self.learners:
-                    learner.listen_for_the_end()
+                    learner.listen(stopped=True)
         finally:
             self.close()
 

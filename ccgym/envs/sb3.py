@@ -283,10 +283,6 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
             "reward_term_sums": dict(zip(batch.terms, batch.term_sums[row].tolist(), strict=True)),
         }
 
-    def close(self) -> None:
-        """End the episodes, and what runs on real paths."""
-        self._batch.close()
-
     @property
     def missed_deadlines(self) -> int | None:
         """Deadlines missed in all episodes; ``None`` in the simulator, which waits."""

@@ -1,13 +1,4 @@
-"""What an environment is made of: a configuration file's defaults, and keyword arguments over them.
-
-::
-
-    environment:
-      paths: {kind: ranges, rate: {uniform: [100, 500], unit: packets/s}, …}    # or  path: 12mbps …
-      episode: {steps: 400}                                                    # and/or  duration: 30s
-      flows: [cubic, {scheme: bbr, start: 5s}]                                 # in the background
-      learners: 3                                                              # flows that learn, with one policy
-"""
+"""What an environment is made of: a configuration file's defaults, and keyword arguments over them."""
 
 from __future__ import annotations
 
@@ -16,146 +7,38 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias, TypedDict
+from typing import Any, Final, TypeAlias, TypedDict
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field
 from typing_extensions import Unpack
 
+from ccgym.config import agent as agents
 from ccgym.config.agent import AgentConfig, AgentFile
 from ccgym.config.configurations import find_config, packaged_config
-from ccgym.config.curriculum import Curriculum, PathsField, curriculum_of, read_paths
+from ccgym.config.curriculum import Curriculum, curriculum_of, read_paths
 from ccgym.config.declared import Strict
 from ccgym.config.distributions import Fixed
-from ccgym.config.path import NetworkPath, PathField, PathLike
+from ccgym.config.path import NetworkPath, PathLike
 from ccgym.config.quantities import PeriodField
-from ccgym.config.yaml_loader import Loaded, config_error, load_model
+from ccgym.config.yaml_loader import Loaded, load_model, validate
+from ccgym.envs.config import (
+    DISCRETE_MAPS,
+    REAL_BACKENDS,
+    EnvironmentConfig,
+    check_backend,
+    check_flows,
+    check_learners,
+    read_learner,
+)
 from ccgym.envs.episode import Source
-from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError, did_you_mean, shown
+from ccgym.errors import CcgymError, ConfigError, did_you_mean, located, shown
 from ccgym.schemes import policies
 from ccgym.schemes.flow import FlowSpec, LearnerFlow, read_flows
 from ccgym.schemes.policies import LearnedPolicy
-from ccgym.units import TimeLike, parse_positive_time
-
-REAL_BACKENDS: Final = ("emulated", "mahimahi")
-"""Where packets travel for real, in real time."""
-BACKENDS: Final = ("sim", *REAL_BACKENDS)
-"""Where environments run."""
-
-DISCRETE_MAPS: Final = ("discrete", "gain_on_estimate", "passive")
-"""Action maps that choose among listed operations; a passive one has one, which does nothing."""
-
-MAX_LEARNERS: Final = 64
-"""Flows that learn on one path."""
-
-DEFAULT_STEPS: Final = 400
-"""Maximum number of decisions per episode, by default."""
+from ccgym.units import TimeLike
 
 PathOrName: TypeAlias = "str | os.PathLike[str]"
 """A configuration: a YAML file, or the name of one that comes with ccgym."""
-
-
-class EpisodeLimits(Strict):
-    """When an episode ends, whichever comes first. Both truncate: a flow never terminates by itself."""
-
-    steps: int | None = Field(default=None, ge=1)
-    """Decisions."""
-    duration: PeriodField | None = None
-    """Time: virtual in the simulator, real on a real path."""
-
-    @model_validator(mode="after")
-    def _limited(self) -> EpisodeLimits:
-        if self.steps is None and self.duration is None:
-            raise ConfigError("key-missing", "neither steps nor duration", expected="steps, duration or both")
-        return self
-
-
-def _read_learners(learners: object) -> object:
-    """A number of flows that learn, or their fields."""
-    if isinstance(learners, (list, tuple)):
-        flows = []
-        for place, one in enumerate(learners):
-            try:
-                flows.append(read_learner(one))
-            except ConfigError as error:
-                raise error.at(f"learners[{place}]") from None
-        return tuple(flows)
-    if isinstance(learners, bool) or not isinstance(learners, int) or not 1 <= learners <= MAX_LEARNERS:
-        raise ConfigError(
-            "wrong-type",
-            shown(learners),
-            where="learners",
-            expected=f"a number of flows from 1 to {MAX_LEARNERS}, or the fields of each: [{{}}, {{start: 2s}}]",
-        )
-    return learners
-
-
-class EarlierSelvesConfig(Strict):
-    """Flows that the policy in training steers as it was some time ago."""
-
-    flows: tuple[LearnerFlow, ...] = Field(default=(LearnerFlow(),), min_length=1, max_length=MAX_LEARNERS)
-    """The flows; by default one from the beginning on. Each draws its policy in every episode."""
-    every: int = Field(default=100_000, ge=1)
-    """Steps between two policies that are kept; until the first there are no such flows."""
-    keep: int = Field(default=1, ge=1, le=1000)
-    """How many of the latest policies flows draw from."""
-
-
-class EnvironmentConfig(Strict):
-    """The section ``environment`` of a configuration file."""
-
-    path: PathField | None = None
-    """One path: whatever :meth:`NetworkPath.from_any` understands."""
-    paths: PathsField | None = None
-    """Or a distribution of paths, or a curriculum of them; see :mod:`ccgym.config.distributions`."""
-    episode: EpisodeLimits = EpisodeLimits(steps=DEFAULT_STEPS)
-    """Its limits."""
-    flows: Annotated[tuple[FlowSpec, ...], BeforeValidator(read_flows)] = ()
-    """Flows in the background: names of schemes and policies, or mappings like ``{scheme: bbr, start: 5s}``."""
-    learner: LearnerFlow = LearnerFlow()
-    """The flow that learns."""
-    learners: Annotated[int | tuple[LearnerFlow, ...], BeforeValidator(_read_learners)] = 1
-    """How many such flows learn on one path, all with the same policy; or one mapping with the fields of each. Those
-    after the first may have a ``probability``."""
-    earlier_selves: EarlierSelvesConfig | None = None
-    """Flows that the policy in training steers as it was some time ago. Held-out episodes, and environments outside of
-    trainings, have none."""
-    backend: str = "sim"
-    """Where it runs."""
-    privileged: bool = False
-    """Whether ``info`` has the ground truth about the path, for experts and critics."""
-
-    @model_validator(mode="after")
-    def _consistent(self) -> EnvironmentConfig:
-        if (self.path is None) == (self.paths is None):
-            raise ConfigError(
-                "exactly-one",
-                "path and paths together" if self.path is not None else "neither path nor paths",
-                expected="exactly one of path and paths",
-            )
-        check_backend(self.backend)
-        check_flows(self.backend, self.flows)
-        check_learners(self.flows_that_learn)
-        if not isinstance(self.learners, int) and "learner" in self.model_fields_set:
-            raise ConfigError(
-                "options-conflict",
-                f"learner, and a list of {len(self.learners)} learners",
-                where="learners",
-                expected="one of them",
-                hint="write the fields of learner in each entry of the list, or give learners as a number",
-            )
-        return self
-
-    @property
-    def flows_that_learn(self) -> tuple[LearnerFlow, ...]:
-        """The flows that learn, one by one."""
-        return (self.learner,) * self.learners if isinstance(self.learners, int) else self.learners
-
-    def curriculum(self) -> Curriculum:
-        """What decides where paths come from; a fresh one at each call."""
-        if self.path is not None:
-            return curriculum_of(Fixed(path=self.path))
-        assert self.paths is not None
-        return curriculum_of(self.paths)
 
 
 class _AgentFile(AgentFile):
@@ -172,44 +55,11 @@ class _File(_AgentFile):
     environment: EnvironmentConfig
 
 
-def check_backend(backend: object) -> None:
-    """Raise :class:`ConfigError` unless environments run there."""
-    if backend not in BACKENDS:
-        raise ConfigError(
-            "unknown-backend",
-            shown(backend),
-            where="backend",
-            expected=f"one of {', '.join(map(repr, BACKENDS))}",
-            hint=did_you_mean(str(backend), BACKENDS),
-        )
+class _Limits(Strict):
+    """The arguments that limit an episode. One of them replaces both limits of the configuration."""
 
-
-def check_learners(learners: Sequence[LearnerFlow]) -> None:
-    """Raise :class:`ConfigError` unless every episode has a flow that learns."""
-    if not learners or learners[0].probability < 1:
-        raise ConfigError(
-            "out-of-range",
-            f"probability {learners[0].probability:g}" if learners else "an empty list",
-            where="learners[0]" if learners else "learners",
-            expected="a first learner that takes part in every episode",
-            hint="give a probability to those after it: learners: [{}, {probability: 0.5}]",
-        )
-
-
-def check_flows(backend: str, flows: Sequence[FlowSpec]) -> None:
-    """Raise :class:`~ccgym.errors.CcgymError` unless every flow can run there: some need real packets."""
-    for place, flow in enumerate(flows):
-        where, choice = f"flows[{place}]", flow.choice
-        choice.refuse("real environment" if backend in REAL_BACKENDS else "environment", where)
-        reason = choice.why_unavailable()
-        if reason is not None:
-            raise SchemeNotFoundError(
-                "scheme-unavailable",
-                f"{shown(flow.scheme)} is not available: {reason}",
-                where=where,
-                expected="a scheme that this machine has",
-                hint="`ccgym doctor` lists them",
-            )
+    episode_steps: int | None = Field(default=None, ge=1, strict=True)
+    duration: PeriodField | None = None
 
 
 class Arguments(TypedDict, total=False):
@@ -370,8 +220,8 @@ class Settings:
             settings = cls.of(defaults.environment, defaults.agent)
         changes: dict[str, Any] = {name: given[name] for name in ("strict", "privileged", "backend") if name in given}
         if "episode_steps" in given or "duration" in given:
-            # A limit that is given replaces both limits of the configuration.
-            changes |= {"steps": _steps(given.get("episode_steps")), "duration_ns": _duration(given.get("duration"))}
+            limits = validate(Loaded({name: given.get(name) for name in _Limits.model_fields}), _Limits)
+            changes |= {"steps": limits.episode_steps, "duration_ns": limits.duration}
         if "agent" in given:
             changes["agent"] = read_agent(given["agent"])
         if "path" in given or "paths" in given:
@@ -428,31 +278,23 @@ def read_agent(agent: object) -> AgentConfig:
     Raises:
         ConfigError: It is none of these, or wrong.
     """
-    if isinstance(agent, AgentConfig):
-        return agent
-    if isinstance(agent, Mapping):
-        try:
-            return AgentConfig.model_validate(dict(agent))
-        except ValidationError as error:
-            raise config_error(error, AgentConfig, Loaded(dict(agent))).at("agent") from None
-        except CcgymError as error:
-            raise error.at("agent") from None
     if isinstance(agent, (str, os.PathLike)):
         return load_model(_config_file(agent), _AgentFile).agent
-    raise ConfigError(
-        "wrong-type",
-        f"{shown(agent)} is not an agent",
-        where="agent",
-        expected="a YAML file, a mapping or an AgentConfig",
-    )
+    if not isinstance(agent, (Mapping, AgentConfig)):
+        raise ConfigError(
+            "wrong-type",
+            f"{shown(agent)} is not an agent",
+            where="agent",
+            expected="a YAML file, a mapping or an AgentConfig",
+        )
+    with located("agent"):
+        return agents.read_agent(agent)
 
 
 def read_path(path: object, where: str = "path") -> Fixed:
     """One path, however it is given, as a distribution."""
-    try:
+    with located(where):
         return Fixed(path=NetworkPath.from_any(path))
-    except CcgymError as error:
-        raise error.at(where) from None
 
 
 def read_source(paths: object) -> tuple[Curriculum | None, Source]:
@@ -474,37 +316,3 @@ def read_source(paths: object) -> tuple[Curriculum | None, Source]:
     except CcgymError as error:
         raise error.at("paths" if not error.where.startswith("paths") else "") from None
     return curriculum, curriculum.distribution(0.0)
-
-
-def read_learner(learner: object) -> LearnerFlow:
-    """A flow that learns: a :class:`LearnerFlow` or a mapping of its fields."""
-    if isinstance(learner, LearnerFlow):
-        return learner
-    if not isinstance(learner, Mapping):
-        raise ConfigError(
-            "wrong-type", f"{shown(learner)} is not a flow", where="learner", expected="a mapping like {'start': '1s'}"
-        )
-    try:
-        return LearnerFlow.model_validate(dict(learner))
-    except ValidationError as error:
-        raise config_error(error, LearnerFlow).at("learner") from None
-
-
-def _steps(value: object) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ConfigError(
-            "out-of-range", shown(value), where="episode_steps", expected="a whole number of decisions, 1 or more"
-        )
-    return value
-
-
-def _duration(value: TimeLike | None) -> int | None:
-    """Nanoseconds of a duration."""
-    if value is None:
-        return None
-    try:
-        return parse_positive_time(value)
-    except ConfigError as error:
-        raise error.at("duration") from None

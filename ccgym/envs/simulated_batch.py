@@ -63,8 +63,9 @@ class SimulatedBatch(EpisodeBatch):
         rows = count * self.learners
         self._journal = np.zeros((rows, 512, self._native.action_size), dtype=np.float32) if journal else None
         self._open = np.zeros(rows, dtype=np.uint8)
-        self._deciding_truth = np.zeros_like(self.privileged)
-        """Ground truth when the decision in force, or due, was taken; see :attr:`deciding_truth`."""
+        self.deciding_truth = np.zeros_like(self.privileged)
+        """Ground truth when the decision in force, or due, was taken; known after :meth:`note_truth`, :meth:`roll` and
+        :meth:`restore`."""
         self._drawn = np.zeros_like(self.actions)
         """Actions in force as a rollout drew them."""
         self._labels = (np.full_like(self.actions, np.nan), np.full(rows, np.nan))
@@ -83,7 +84,8 @@ class SimulatedBatch(EpisodeBatch):
     @override
     def _advance(self) -> None:
         if self._journal is not None:
-            self._note_actions(self._journal)
+            rows = np.flatnonzero(self.due)
+            self._room(self._journal, int(self.lengths.max()) + 1)[rows, self.lengths[rows]] = self.actions[rows]
         self._native.step(self.actions, self.obs, self.reward, self.reward_terms, self.stats, self.due, self.ended)
 
     def roll(self, actor: _core.Actor, rollout: Rollout, bounds: tuple[Floats, Floats]) -> bool:
@@ -105,7 +107,7 @@ class SimulatedBatch(EpisodeBatch):
         before, lengths = rollout.taken.astype(np.int64), self.lengths.copy()
         self._native.rollout(
             actor, rollout.noise, rollout.decided, rollout.taken, rollout.learners, rollout.observations,
-            rollout.privileged, rollout.actions, rollout.rewards, self.obs, self._deciding_truth, self._drawn,
+            rollout.privileged, rollout.actions, rollout.rewards, self.obs, self.deciding_truth, self._drawn,
             self.returns, self.term_sums, self.lengths, self.ended,
         )  # fmt: skip
         self._native.due(self.due)
@@ -127,20 +129,12 @@ class SimulatedBatch(EpisodeBatch):
 
     def write_bootstrap_state(self, rollout: Rollout) -> None:
         """Write to a full rollout what its learners decide on next, or have an open decision on."""
-        rollout.last_observations[:], rollout.last_privileged[:] = self.obs, self._deciding_truth
+        rollout.last_observations[:], rollout.last_privileged[:] = self.obs, self.deciding_truth
         rollout.last_actions[:], rollout.open[:] = self._drawn, self._open == 1
 
     def note_truth(self) -> None:
         """All episodes have just begun: the decisions that are due are taken on the ground truth of now."""
-        self._deciding_truth[:] = self.refresh_privileged()
-
-    @property
-    def deciding_truth(self) -> Numbers:
-        """The ground truth when the decision in force, or due, was taken.
-
-        It is known after :meth:`note_truth`, :meth:`roll` and :meth:`restore`.
-        """
-        return self._deciding_truth
+        self.deciding_truth[:] = self.refresh_privileged()
 
     def set_earlier(self, policies: Mapping[str, LearnedPolicy], drawn: Sequence[str]) -> None:
         """See :meth:`ccgym.envs.SB3LinkVecEnv.set_earlier`."""
@@ -181,10 +175,6 @@ class SimulatedBatch(EpisodeBatch):
         return self._label_distances
 
     # --- Copies -------------------------------------------------------------------------------------------------------
-
-    def _note_actions(self, journal: Floats) -> None:
-        rows = np.flatnonzero(self.due)
-        self._room(journal, int(self.lengths.max()) + 1)[rows, self.lengths[rows]] = self.actions[rows]
 
     def _room(self, journal: Floats, decisions: int) -> Floats:
         """The journal, enlarged if need be, with room for so many decisions of an episode."""
@@ -228,7 +218,7 @@ class SimulatedBatch(EpisodeBatch):
         Returns:
             Actions as a rollout drew them, and the ground truth when they were taken.
         """
-        return {"drawn": self._drawn.copy(), "truth": self._deciding_truth.copy()} if self.learners > 1 else {}
+        return {"drawn": self._drawn.copy(), "truth": self.deciding_truth.copy()} if self.learners > 1 else {}
 
     def restore(self, states: Sequence[EpisodeState], opened: Mapping[str, Any] | None = None) -> None:
         """Bring every episode to where it was, by repeating it: the same actions give the same packets.
@@ -264,7 +254,7 @@ class SimulatedBatch(EpisodeBatch):
                 self._begin(index, episodes[index])
         self.note_truth()
         if opened:
-            self._drawn[:], self._deciding_truth[:] = opened["drawn"], opened["truth"]
+            self._drawn[:], self.deciding_truth[:] = opened["drawn"], opened["truth"]
 
 
 def jain(shares: Sequence[float | None]) -> float | None:

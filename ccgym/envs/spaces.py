@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,19 +18,17 @@ AgentDescription: TypeAlias = Mapping[str, Any]
 
 def observation_space(agent: AgentDescription) -> spaces.Box:
     """The box of an agent's observations; its bounds are those of the features and finite."""
-    rows = agent["observation"]
-    low = np.array([row["low"] for row in rows], dtype=np.float32)
-    high = np.array([row["high"] for row in rows], dtype=np.float32)
-    return spaces.Box(low, high, dtype=np.float32)
+    return _box(agent["observation"])
 
 
 def action_space(agent: AgentDescription, *, discrete: bool) -> spaces.Box | spaces.Discrete[np.int64]:
     """The space of an agent's actions: ``Discrete`` where its map lists operations, else a box."""
     rows = agent["action"]
-    if discrete:
-        return spaces.Discrete(max(1, len(rows)))
-    low = np.array([row["low"] for row in rows], dtype=np.float32)
-    high = np.array([row["high"] for row in rows], dtype=np.float32)
+    return spaces.Discrete(max(1, len(rows))) if discrete else _box(rows)
+
+
+def _box(rows: Sequence[Mapping[str, Any]]) -> spaces.Box:
+    low, high = (np.array([row[edge] for row in rows], dtype=np.float32) for edge in ("low", "high"))
     return spaces.Box(low, high, dtype=np.float32)
 
 
@@ -69,7 +67,14 @@ class ActionReader:
                 hint="`env.action_space` has it; see `ccgym describe` for what each number does",
             )
         if self._options:
-            self._check_indices(given)
+            valid = (given >= 0) & (given < self._options) & (given == np.floor(given))
+            if not valid.all() and (self._strict or np.isfinite(given).all()):
+                raise ConfigError(
+                    "action-out-of-range",
+                    shown(given.tolist()),
+                    where="action",
+                    expected=f"whole numbers from 0 to {self._options - 1}",
+                )
             target[..., 0] = given
         else:
             target[:] = given
@@ -78,23 +83,10 @@ class ActionReader:
     def check_finite(self, actions: Floats) -> None:
         """Raise :class:`ConfigError`, if strict, for a number that is not finite."""
         if self._strict and not np.isfinite(actions).all():
-            raise self._not_finite(actions)
-
-    def _check_indices(self, given: Floats) -> None:
-        valid = (given >= 0) & (given < self._options) & (given == np.floor(given))
-        if not valid.all() and (self._strict or np.isfinite(given).all()):
             raise ConfigError(
-                "action-out-of-range",
-                shown(given.tolist()),
+                "action-not-finite",
+                f"{shown(actions[~np.isfinite(actions)].tolist())} among the actions",
                 where="action",
-                expected=f"whole numbers from 0 to {self._options - 1}",
+                expected="finite numbers",
+                hint="the policy has diverged; with strict=False the flow holds its last decision instead",
             )
-
-    def _not_finite(self, given: Floats) -> ConfigError:
-        return ConfigError(
-            "action-not-finite",
-            f"{shown(given[~np.isfinite(given)].tolist())} among the actions",
-            where="action",
-            expected="finite numbers",
-            hint="the policy has diverged; with strict=False the flow holds its last decision instead",
-        )

@@ -229,9 +229,8 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
         if self.settings.privileged:
             self._add_info(infos, self._privileged(index), index)
 
-    def close_extras(self, **kwargs: Any) -> None:
-        """End the episodes, and what runs on real paths."""
-        self._batch.close()
+    # Gymnasium's own notes that it was closed.
+    close, close_extras = VectorEnv.close, EnvironmentBase.close
 
     def render(self) -> tuple[Any, ...] | None:
         """One picture per environment; see :meth:`LinkEnv.render`."""

@@ -3,6 +3,7 @@
 =====================  =====================================================================================
 ``config``             the YAML file: agent, environment, algorithm, run, evaluation
 ``trainer``            the loop: rollout, update, evaluation, checkpoint
+``session``            what a training consists of, and what a callback is
 ``environments``       the environments that a configuration means
 ``training_env``       those to learn in, which can be captured and brought back; flows of earlier selves
 ``ppo``                PPO: rollouts in the native core, advantages, the loss and its gradient

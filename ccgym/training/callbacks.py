@@ -11,7 +11,8 @@ import io
 import json
 import os
 import time
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,38 +30,22 @@ from ccgym.training.evaluation import (
     deterministic,
     evaluate,
     evaluation_seed,
-    measure_schemes,
+    measure_scheme,
 )
 from ccgym.training.logs import Table
 from ccgym.training.model import write_model
 from ccgym.training.run_directory import environment
+from ccgym.training.session import Callback, Session
 from ccgym.training.torch_policy import exportable
 from ccgym.training.training_env import PastPolicy
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
-    from ccgym.training.trainer import Trainer
-
 PICTURE: Final = "episode/held_out_path_1"
 """TensorBoard's tag of the picture of an episode."""
 
 _DECISIONS_TIMED: Final = 25
-
-
-class Callback:
-    """Does something between updates. What it records with ``trainer.model.logger`` goes to CSV and TensorBoard."""
-
-    def on_start(self, trainer: Trainer) -> None:
-        """Before the first update, or the first one after a resume."""
-
-    def on_update(self, trainer: Trainer, *, last: bool) -> None:
-        """After an update, before its row is written.
-
-        Args:
-            trainer: Where everything is.
-            last: Whether training has reached its end.
-        """
 
 
 # --- Evaluation -------------------------------------------------------------------------------------------------------
@@ -86,59 +71,53 @@ class EvaluationCallback(Callback):
         self._all: dict[str, list[Any]] = {"steps": [], "rewards": [], "lengths": []}
         """Of every evaluation: its step, and the reward and length of each episode."""
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether the policy was evaluated as it was before any learning: the first checkpoint is from before that."""
-        return self.evaluated_at >= 0
-
     @override
-    def on_start(self, trainer: Trainer) -> None:
+    def on_start(self, training: Session) -> None:
         """Measure the baselines, and the policy as it is before any learning."""
-        self._table = Table(trainer.run.evaluations, trainer.step if self.has_begun else None)
-        self._env = normalizers.frozen(trainer.environments.evaluation(), trainer.normalizer)
-        self._seed = evaluation_seed(trainer.config)
-        self.baselines = self._known_baselines(trainer) or self._measure_baselines(trainer)
-        trainer.display.baselines(self.baselines)
-        if trainer.config.evaluation.figure and importlib.util.find_spec("matplotlib") is None:
-            trainer.display.notice("matplotlib is not installed, so TensorBoard gets no figures; ccgym[report] has it")
-        elif trainer.config.evaluation.figure:
-            self._drawn = normalizers.frozen(trainer.environments.drawn(), trainer.normalizer)
-        if not self.has_begun:
-            self._evaluate(trainer)
+        self._table = Table(training.run.evaluations, None if training.is_new else training.step)
+        self._env = normalizers.frozen(training.environments.evaluation(), training.normalizer)
+        self._seed = evaluation_seed(training.config)
+        self.baselines = self._measure_baselines(training)
+        training.display.baselines(self.baselines)
+        if training.config.evaluation.figure and importlib.util.find_spec("matplotlib") is None:
+            training.display.notice("matplotlib is not installed, so TensorBoard gets no figures; ccgym[report] has it")
+        elif training.config.evaluation.figure:
+            self._drawn = normalizers.frozen(training.environments.drawn(), training.normalizer)
+        if training.is_new:
+            self._evaluate(training)
 
     @override
-    def on_update(self, trainer: Trainer, *, last: bool) -> None:
+    def on_update(self, training: Session, *, last: bool) -> None:
         """Evaluate if it is time, or the end."""
-        every = trainer.config.training.eval_every
-        if trainer.step // every > self.evaluated_at // every or last:
-            self._evaluate(trainer)
+        every = training.config.training.eval_every
+        if training.step // every > self.evaluated_at // every or last:
+            self._evaluate(training)
 
-    def _known_baselines(self, trainer: Trainer) -> Baselines | None:
-        """Those of the same run, measured before it was resumed."""
-        file = trainer.run.baselines
-        if not trainer.resumed or not file.exists():
-            return None
-        try:
-            known = Baselines(**trainer.run.read_json(file))
-        except (ResultsError, TypeError):
-            return None
-        return known if tuple(known.rewards) == trainer.config.evaluation.baselines else None
-
-    def _measure_baselines(self, trainer: Trainer) -> Baselines:
-        wanted = trainer.config.evaluation
-        mean = {"per_decision": wanted.per_decision}
-        schemes = measure_schemes(trainer.environments, wanted.baselines, self._seed, wanted.episodes, **mean)
-        measured = Baselines.of(schemes)
-        atomic_write(trainer.run.baselines, json.dumps(asdict(measured), indent=1) + "\n")
+    def _measure_baselines(self, training: Session) -> Baselines:
+        """Those of the same run, where they were measured before it was resumed."""
+        wanted, run = training.config.evaluation, training.run
+        if training.resumed:
+            with suppress(ResultsError, TypeError):
+                known = Baselines(**run.read_json(run.baselines))
+                if tuple(known.rewards) == wanted.baselines:
+                    return known
+        count, mean, made = wanted.episodes, wanted.per_decision, training.environments
+        measured = Baselines.of(
+            {
+                scheme: measure_scheme(made.baseline(scheme), self._seed, count, per_decision=mean)
+                for scheme in wanted.baselines
+            }
+        )
+        atomic_write(run.baselines, json.dumps(asdict(measured), indent=1) + "\n")
         return measured
 
-    def _evaluate(self, trainer: Trainer) -> None:
-        wanted, policy = trainer.config.evaluation, deterministic(trainer.model)
+    def _evaluate(self, training: Session) -> None:
+        wanted, policy = training.config.evaluation, deterministic(training.model)
         result = evaluate(self._env, policy, self._seed, wanted.episodes, per_decision=wanted.per_decision)
-        step, reward = trainer.step, result.mean_reward
+        step, reward = training.step, result.mean_reward
         fraction = self.baselines.fraction_of_oracle(reward)
         self.evaluated_at = step
-        self._record(trainer, result, fraction)
+        self._record(training, result, fraction)
         is_best = self.best is None or reward > self.best[1]
         if is_best:
             self.best = (step, reward)
@@ -149,14 +128,14 @@ class EvaluationCallback(Callback):
                 "metrics": result.metrics,
                 "baselines": asdict(self.baselines),
             }
-            write_model(trainer.run.best, trainer.model, trainer.normalizer, facts)
-        trainer.display.evaluation(step, result, best=is_best)
+            write_model(training.run.best, training.model, training.normalizer, facts)
+        training.display.evaluation(step, result, best=is_best)
         if self._drawn is not None:
-            evaluate(self._drawn, deterministic(trainer.model), self._seed)
+            evaluate(self._drawn, deterministic(training.model), self._seed)
             picture, *_ = self._drawn.get_images()
-            trainer.events.add_image(PICTURE, picture, step, dataformats="HWC")
+            training.events.add_image(PICTURE, picture, step, dataformats="HWC")
 
-    def _record(self, trainer: Trainer, result: EvaluationResult, fraction: float | None) -> None:
+    def _record(self, training: Session, result: EvaluationResult, fraction: float | None) -> None:
         row: dict[str, float] = {
             "eval/mean_reward": result.mean_reward,
             "eval/std_reward": float(result.rewards.std()),
@@ -169,19 +148,19 @@ class EvaluationCallback(Callback):
         row |= {f"net/{name}": value for name, value in result.metrics.items()}
         row |= {f"reward/{name}": value for name, value in result.terms.items()}
         for name, value in row.items():
-            trainer.model.logger.record(name, value)
-        trainer.model.logger.record("sys/decision_ms", self._decision_ms(trainer))
-        self._table.add(trainer.step, row)
-        for name, one in (("steps", trainer.step), ("rewards", result.rewards), ("lengths", result.lengths)):
+            training.model.logger.record(name, value)
+        training.model.logger.record("sys/decision_ms", self._decision_ms(training))
+        self._table.add(training.step, row)
+        for name, one in (("steps", training.step), ("rewards", result.rewards), ("lengths", result.lengths)):
             self._all[name].append(one)
         buffer, names = io.BytesIO(), ("timesteps", "results", "ep_lengths")  # as SB3 calls them
         arrays = {name: np.stack(values) for name, values in zip(names, self._all.values(), strict=True)}
         np.savez(buffer, **arrays)  # type: ignore[arg-type]
-        atomic_write(trainer.run.evaluations_npz, buffer.getvalue())
+        atomic_write(training.run.evaluations_npz, buffer.getvalue())
 
-    def _decision_ms(self, trainer: Trainer) -> float:
+    def _decision_ms(self, training: Session) -> float:
         """Median time of one decision for one flow, in this process and through torch."""
-        policy = deterministic(trainer.model)
+        policy = deterministic(training.model)
         space = self._env.observation_space
         observation = np.zeros((1, *(space.shape or ())), dtype=space.dtype)
         start = np.ones(1, dtype=np.bool_)
@@ -208,13 +187,13 @@ class PastPoliciesCallback(Callback):
     """Keeps the policy every so many steps, where the configuration has flows of earlier selves."""
 
     @override
-    def on_update(self, trainer: Trainer, *, last: bool) -> None:
-        earlier = trainer.rollouts.earlier
-        if earlier is None or not earlier.is_due(trainer.step):
+    def on_update(self, training: Session, *, last: bool) -> None:
+        earlier = training.rollouts.earlier
+        if earlier is None or not earlier.is_due(training.step):
             return
-        config, learner = trainer.config, trainer.config.environment.flows_that_learn[0]
-        name = f"{config.name.lower()[:40]}-{trainer.step}"
-        policy = exportable(trainer.model.policy, normalizers.observation_statistics(trainer.normalizer))
+        config, learner = training.config, training.config.environment.flows_that_learn[0]
+        name = f"{config.name.lower()[:40]}-{training.step}"
+        policy = exportable(training.model.policy, normalizers.observation_statistics(training.normalizer))
         network = policy.onnx(name)
         # The agent of the training, not that of a deployment.
         agent = config.agent.native()
@@ -232,32 +211,7 @@ class PastPoliciesCallback(Callback):
             profile=learner.profile,
             ack_every=learner.ack_every,
         )
-        trainer.rollouts.add_past(PastPolicy(trainer.step, network, card.to_json()))
-
-
-@dataclass
-class Spent:
-    """Where the time of an update went, or that of a whole training."""
-
-    steps: int = 0
-    """Decisions taken."""
-    total_s: float = 0.0
-    """Wall time of rollouts and learning."""
-    environment_s: float = 0.0
-    """Of that, inside the environments."""
-    learning_s: float = 0.0
-    """Of that, in gradient steps."""
-
-    def shares(self) -> dict[str, float]:
-        """Fractions of the wall time: ``environment``, ``learner``, and ``rest``: choosing actions and copying."""
-        total = max(self.total_s, 1e-9)
-        environment, learner = self.environment_s / total, self.learning_s / total
-        return {"environment": environment, "learner": learner, "rest": max(0.0, 1.0 - environment - learner)}
-
-    def add(self, other: Spent) -> None:
-        """Count another update."""
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
+        training.rollouts.add_past(PastPolicy(training.step, network, card.to_json()))
 
 
 # --- Records ----------------------------------------------------------------------------------------------------------
@@ -273,16 +227,16 @@ class RecordsCallback(Callback):
     _missed = 0
 
     @override
-    def on_start(self, trainer: Trainer) -> None:
+    def on_start(self, training: Session) -> None:
         """Write the texts of a new run, and start the clocks."""
-        if not trainer.evaluation.has_begun:
-            trainer.events.add_text("config", _code(trainer.config.as_yaml()), 0)
-            trainer.events.add_text("versions", _code(json.dumps(environment(), indent=1)), 0)
+        if training.is_new:
+            training.events.add_text("config", _code(training.config.as_yaml()), 0)
+            training.events.add_text("versions", _code(json.dumps(environment(), indent=1)), 0)
         self._cpu_s, self._wall_s = time.process_time(), time.perf_counter()
 
     @override
-    def on_update(self, trainer: Trainer, *, last: bool) -> None:
-        spent, logger, rollouts = trainer.spent, trainer.model.logger, trainer.rollouts
+    def on_update(self, training: Session, *, last: bool) -> None:
+        spent, logger, rollouts = training.spent, training.model.logger, training.rollouts
         logger.record("sys/steps_per_second", spent.steps / max(spent.total_s, 1e-9))
         for name, share in spent.shares().items():
             logger.record(f"time/share_{name}", share)
@@ -293,7 +247,7 @@ class RecordsCallback(Callback):
         if memory is not None:
             logger.record("sys/rss_mib", memory)
         if rollouts.curriculum is not None:
-            rollouts.set_progress(min(1.0, trainer.step / trainer.config.training.steps))
+            rollouts.set_progress(min(1.0, training.step / training.config.training.steps))
             logger.record("curriculum/level", rollouts.curriculum.level())
         if rollouts.missed_deadlines is not None:
             logger.record("environment/missed_deadlines", rollouts.missed_deadlines - self._missed)

@@ -6,6 +6,7 @@ directory spells all of them out.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
 from typing import Annotated, Any, Final
@@ -15,17 +16,16 @@ from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from ccgym.config.agent import AgentConfig, AgentFile, read_agent
 from ccgym.config.configurations import find_config
-from ccgym.config.curriculum import AnyCurriculum
 from ccgym.config.declared import Strict
 from ccgym.config.distributions import PathDistributionField
 from ccgym.config.grown import GrowingPlan
 from ccgym.config.quantities import PeriodField
 from ccgym.config.sampled_path import PathDistribution
-from ccgym.config.yaml_loader import Loaded, apply_override, load_yaml, parse_yaml, validate
-from ccgym.envs.settings import DISCRETE_MAPS, REAL_BACKENDS, EnvironmentConfig
+from ccgym.config.yaml_loader import apply_override, load_yaml, parse_yaml, validate
+from ccgym.envs.config import DISCRETE_MAPS, REAL_BACKENDS, EnvironmentConfig
 from ccgym.errors import CcgymError, ConfigError, shown
 from ccgym.schemes.style import check_color, check_label, check_marker, check_text
-from ccgym.training.algorithms.config import AlgorithmField, PpoConfig
+from ccgym.training.algorithms.config import AlgorithmField, ImitationConfig, PpoConfig
 
 MAX_REAL_PATHS_PER_PROCESSOR: Final = 4
 """Real paths at once; each needs about half a processor."""
@@ -214,7 +214,7 @@ class TrainConfig(AgentFile, Strict):
 
     @model_validator(mode="after")
     def _taught(self) -> TrainConfig:
-        if self.algorithm.needs_expert and self.agent.expert is None:
+        if isinstance(self.algorithm, ImitationConfig) and self.agent.expert is None:
             raise ConfigError(
                 "no-expert",
                 f"{self.algorithm.name} without an expert",
@@ -228,11 +228,6 @@ class TrainConfig(AgentFile, Strict):
     def _deployable(self) -> TrainConfig:
         self.deployment.applied_to(self.agent)
         return self
-
-    @property
-    def has_curriculum(self) -> bool:
-        """Whether the paths change as training proceeds."""
-        return isinstance(self.environment.paths, AnyCurriculum)
 
     def held_out_paths(self) -> PathDistribution:
         """What the held-out paths are drawn from."""
@@ -250,11 +245,7 @@ class TrainConfig(AgentFile, Strict):
             NotFoundError: There is no such file.
             ConfigError: Where it is wrong: file, line, what was found and expected.
         """
-        return cls.from_loaded(load_yaml(find_config(path)), overrides)
-
-    @classmethod
-    def from_loaded(cls, loaded: Loaded, overrides: Iterable[str] = ()) -> TrainConfig:
-        """Validate YAML that was read already; see :meth:`load`."""
+        loaded = load_yaml(find_config(path))
         if not isinstance(loaded.data, dict):
             raise ConfigError("not-a-mapping", shown(loaded.data), expected="keys and values", where=loaded.source)
         for override in overrides:
@@ -273,7 +264,10 @@ class TrainConfig(AgentFile, Strict):
             resolved[section] = getattr(self, section).model_dump(mode="json")
         for section in ("agent", "environment"):
             resolved.setdefault(section, getattr(self, section).model_dump(mode="json", exclude_unset=True))
-        return yaml.dump(resolved, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=120)
+        # A copy in which nothing is the same object: our loader refuses aliases.
+        copied = json.loads(json.dumps(resolved))
+        written: str = yaml.safe_dump(copied, sort_keys=False, allow_unicode=True, width=120)
+        return written
 
     def fixed(self) -> dict[str, Any]:
         """What a resumed run must have in common with the one that it continues: all but :data:`RESUMABLE`."""
@@ -282,11 +276,3 @@ class TrainConfig(AgentFile, Strict):
             section, _, setting = key.partition(".")
             (content[section] if setting else content).pop(setting or section, None)
         return content
-
-
-class _PlainDumper(yaml.SafeDumper):
-    """Writes repeated values out: our loader refuses aliases."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        """Always."""
-        return True

@@ -8,6 +8,7 @@ from typing import Any
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from ccgym.config.agent import AgentConfig, read_agent
+from ccgym.config.curriculum import AnyCurriculum
 from ccgym.config.sampled_path import PathDistribution
 from ccgym.envs.sb3 import SB3LinkVecEnv
 from ccgym.envs.settings import Settings
@@ -31,7 +32,7 @@ class Environments:
         settings, earlier = self._settings(), self._config.environment.earlier_selves
         kind = PrivilegedEnv if self._config.algorithm.privileged else TrainingEnv
         env = kind(self._config.algorithm.n_envs, settings, threads=self._threads, journal=True)
-        env.curriculum = settings.curriculum if self._config.has_curriculum else None
+        env.curriculum = settings.curriculum if isinstance(self._config.environment.paths, AnyCurriculum) else None
         env.earlier = None if earlier is None else PastPolicies(earlier.every, earlier.keep)
         return env
 

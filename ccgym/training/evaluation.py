@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
     from ccgym.training.config import TrainConfig
-    from ccgym.training.environments import Environments
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,7 +65,7 @@ class Baselines:
 
     @classmethod
     def of(cls, results: Mapping[str, EvaluationResult]) -> Baselines:
-        """The means of what :func:`measure_schemes` found."""
+        """Their means, of results by scheme."""
         return cls(
             {scheme: result.mean_reward for scheme, result in results.items()},
             {scheme: result.metrics for scheme, result in results.items()},
@@ -109,16 +108,6 @@ def no_op_actor(env: VecEnv) -> Actor:
     """Decides nothing, where a scheme does."""
     actions = np.zeros((env.num_envs, *(env.action_space.shape or ())), dtype=env.action_space.dtype)
     return lambda observations, starts: actions
-
-
-def measure_schemes(
-    environments: Environments, schemes: Sequence[str], seed: int, episodes: int, *, per_decision: bool = False
-) -> dict[str, EvaluationResult]:
-    """Let each scheme decide on the held-out paths; the other arguments as in :func:`evaluate`."""
-    return {
-        scheme: measure_scheme(environments.baseline(scheme), seed, episodes, per_decision=per_decision)
-        for scheme in schemes
-    }
 
 
 def measure_scheme(

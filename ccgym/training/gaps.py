@@ -25,16 +25,14 @@ from ccgym.config.bottleneck import Ranges
 from ccgym.config.grown import Binned, GapBins, GapSearch, GrowingPlan, Point, Searched
 from ccgym.config.sampled_path import PathDistribution
 from ccgym.training import normalizer as normalizers
-from ccgym.training.callbacks import Callback
 from ccgym.training.environments import Environments, passive_agent
 from ccgym.training.evaluation import Actor, deterministic, evaluate, measure_scheme
 from ccgym.training.logs import Table
+from ccgym.training.session import Callback, Session
 from ccgym.training.streams import stream_seed
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
-
-    from ccgym.training.trainer import Trainer
 
 Floats = npt.NDArray[np.float64]
 
@@ -174,47 +172,47 @@ class CurriculumCallback(Callback):
     _table: Table
 
     @override
-    def on_start(self, trainer: Trainer) -> None:
+    def on_start(self, training: Session) -> None:
         """Check the schemes, and fill the bins of a plan in bins."""
-        plan, curriculum = trainer.config.environment.paths, trainer.rollouts.curriculum
+        plan, curriculum = training.config.environment.paths, training.rollouts.curriculum
         if not isinstance(plan, GrowingPlan):
             return
-        self._table = Table(trainer.run.curriculum, trainer.step if trainer.resumed else None)
+        self._table = Table(training.run.curriculum, training.step if training.resumed else None)
         for key in ("baseline",) if isinstance(plan, GapSearch) else ("better", "worse"):
-            passive_agent(trainer.config.agent, getattr(plan, key), f"environment.paths.{key}")
+            passive_agent(training.config.agent, getattr(plan, key), f"environment.paths.{key}")
         if isinstance(plan, GapBins) and isinstance(curriculum, Binned) and not curriculum.bins:
-            trainer.display.notice(f"measuring {plan.better} and {plan.worse} at {plan.pool} points")
-            measured = pool(plan, trainer.environments, _seed(trainer))
+            training.display.notice(f"measuring {plan.better} and {plan.worse} at {plan.pool} points")
+            measured = pool(plan, training.environments, _seed(training))
             curriculum.fill([one.point for one in measured], [one.gap for one in measured])
             for one in measured:
-                self._add(trainer.step, plan, one, (plan.better, plan.worse), joined=True)
-            trainer.rollouts.set_progress(0.0)
-            trainer.begin_episodes()
+                self._add(training.step, plan, one, (plan.better, plan.worse), joined=True)
+            training.rollouts.set_progress(0.0)
+            training.begin_episodes()
 
     @override
-    def on_update(self, trainer: Trainer, *, last: bool) -> None:
+    def on_update(self, training: Session, *, last: bool) -> None:
         """Search if it is time."""
-        plan, curriculum = trainer.config.environment.paths, trainer.rollouts.curriculum
+        plan, curriculum = training.config.environment.paths, training.rollouts.curriculum
         if not isinstance(plan, GapSearch) or not isinstance(curriculum, Searched) or last:
             return
-        if trainer.step // plan.every <= len(curriculum.points):
+        if training.step // plan.every <= len(curriculum.points):
             return
         began = time.perf_counter()
 
         def policy(env: VecEnv) -> tuple[VecEnv, Actor]:
-            return normalizers.frozen(env, trainer.normalizer), deterministic(trainer.model)
+            return normalizers.frozen(env, training.normalizer), deterministic(training.model)
 
-        measured, best = search(plan, trainer.environments, policy, _seed(trainer))
+        measured, best = search(plan, training.environments, policy, _seed(training))
         curriculum.points.append(best.point)
         for one in measured:
-            self._add(trainer.step, plan, one, (plan.baseline, "policy"), joined=one is best)
+            self._add(training.step, plan, one, (plan.baseline, "policy"), joined=one is best)
         found = numbers(plan.space, best.point)
         row = {"gap": best.gap, "gap_median": float(np.median([one.gap for one in measured]))}
         for name, value in {**row, **found}.items():
-            trainer.model.logger.record(f"curriculum/{name}", value)
-        trainer.model.logger.record("time/search_s", time.perf_counter() - began)
+            training.model.logger.record(f"curriculum/{name}", value)
+        training.model.logger.record("time/search_s", time.perf_counter() - began)
         parts = ", ".join(f"{name} {value:.4g}" for name, value in found.items())
-        trainer.display.notice(f"step {trainer.step:,}: gap {best.gap:.1f} to {plan.baseline} at {parts}")
+        training.display.notice(f"step {training.step:,}: gap {best.gap:.1f} to {plan.baseline} at {parts}")
 
     def _add(self, step: int, plan: GrowingPlan, one: PointGap, names: tuple[str, str], *, joined: bool) -> None:
         rewards = {f"reward_{name}": reward for name, reward in zip(names, (one.first, one.second), strict=True)}
@@ -222,5 +220,5 @@ class CurriculumCallback(Callback):
         self._table.add(step, {"guided": int(one.guided), **at, **rewards, "gap": one.gap, "joined": int(joined)})
 
 
-def _seed(trainer: Trainer) -> int:
-    return stream_seed(trainer.config.training.seed, f"curriculum {trainer.step}")
+def _seed(training: Session) -> int:
+    return stream_seed(training.config.training.seed, f"curriculum {training.step}")

@@ -44,7 +44,8 @@ class Table(KVWriter):
 
     def add(self, step: int, values: Mapping[str, Any]) -> None:
         """Add a row. What is neither a number nor text is left out."""
-        row = {STEP: str(step), **{name: _text(value) for name, value in values.items() if _is_plain(value)}}
+        plain = {name: value for name, value in values.items() if isinstance(value, (str, int, float, np.generic))}
+        row = {STEP: str(step), **{name: _text(value) for name, value in plain.items()}}
         self.rows.append(row)
         new = [name for name in row if name not in self.columns]
         if new:
@@ -84,10 +85,6 @@ class Table(KVWriter):
         writer.writeheader()
         writer.writerows(self.rows)
         atomic_write(self.path, text.getvalue())
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, (str, bool, int, float, np.generic))
 
 
 def _text(value: Any) -> str:

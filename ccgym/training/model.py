@@ -68,6 +68,10 @@ DAMAGE: Final = (
 
 def what_is_damaged(error: Exception) -> str:
     """One line that says what is wrong with a file of weights."""
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, UnreadableError):
+        return str(error)
     if isinstance(error, pickle.UnpicklingError):
         return "holds more than weights, and is not unpickled"
     return f"is damaged: {(str(error).splitlines() or [type(error).__name__])[0]}"
@@ -267,10 +271,6 @@ def load_model(run_dir: Path, which: str = "best") -> TrainedModel:
             model = build_model(config.algorithm, env, config.training.seed, "cpu")
             model.set_parameters(io.BytesIO(read_bytes(directory / MODEL, MAX_MODEL_BYTES)), device="cpu")  # type: ignore[arg-type]
             env.close()
-    except FileNotFoundError:
-        raise _damaged(directory / MODEL, "no such file") from None
-    except UnreadableError as error:
-        raise _damaged(directory / MODEL, str(error)) from None
     except DAMAGE as error:
         raise _damaged(directory / MODEL, what_is_damaged(error)) from None
     if weights_hash(model) != card.get("weights_sha256"):

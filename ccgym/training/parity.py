@@ -13,7 +13,7 @@ Three comparisons, on episodes over held-out paths:
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -120,7 +120,10 @@ def check_parity(
         # No longer than the episode: later the policy is where it never was in training, and may do anything.
         duration_ns = min(end_ns, TRAJECTORY_NS)
         trajectories.append(trajectory_parity(policy, exported, alone, [seed, index], duration_ns))
-        trained, exact, native = _answers(policy, exported, observations)
+        trained, exact, native = (
+            _answers(decide, observations)
+            for decide in (policy.decide_as_trained, policy.decide, exported.native.decide)
+        )
         difference = differences(trained, native)
         # NaN differs from everything.
         worst = max(worst, float(np.where(np.isfinite(difference), difference, np.inf).max(initial=0.0)))
@@ -205,16 +208,10 @@ def _decide_all(policy: Exportable, batch: SimulatedBatch) -> list[Floats]:
     return seen
 
 
-def _answers(policy: Exportable, exported: LearnedPolicy, observations: Floats) -> tuple[Floats, Floats, Floats]:
-    """Torch's answers to an episode's observations as trained and exact, and the native actions; each has a state."""
-    trained_state = exact_state = native_state = None
-    rows: tuple[list[Floats], list[Floats], list[Floats]] = ([], [], [])
-    for place in range(len(observations)):
-        one = observations[place : place + 1]
-        trained, trained_state = policy.decide_as_trained(one, trained_state)
-        exact, exact_state = policy.decide(one, exact_state)
-        native, native_state = exported.native.decide(one, native_state)
-        for kept, answer in zip(rows, (trained, exact, native), strict=True):
-            kept.append(answer[0])
-    trained_rows, exact_rows, native_rows = (np.array(kept, dtype=np.float32) for kept in rows)
-    return trained_rows, exact_rows, native_rows
+def _answers(decide: Callable[..., Any], observations: Floats) -> Floats:
+    """Answers to an episode's observations, one after the other, by what keeps a state from one to the next."""
+    state, rows = None, []
+    for one in observations[:, np.newaxis]:
+        answer, state = decide(one, state)
+        rows.append(answer[0])
+    return np.array(rows, dtype=np.float32)

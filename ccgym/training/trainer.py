@@ -28,7 +28,7 @@ from stable_baselines3.common.callbacks import CallbackList
 from ccgym.errors import ResultsError, SimulationError
 from ccgym.files import atomic_write, disk_error, settle_directory
 from ccgym.training import normalizer as normalizers
-from ccgym.training.callbacks import Callback, EvaluationCallback, PastPoliciesCallback, RecordsCallback, Spent
+from ccgym.training.callbacks import EvaluationCallback, PastPoliciesCallback, RecordsCallback
 from ccgym.training.checkpoint import MODEL, Checkpoint, checkpoint_to_resume, remove_leftovers, write_checkpoint
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments, normalized
@@ -50,6 +50,7 @@ from ccgym.training.model import (
 )
 from ccgym.training.progress import ProgressDisplay, StopRequest
 from ccgym.training.run_directory import RunDirectory, open_run
+from ccgym.training.session import Callback, Session, Spent
 from ccgym.training.streams import STREAMS, capture_generators, restore_generators, stream_seed
 
 CHECKPOINT_S: Final = 60.0
@@ -79,7 +80,7 @@ class Outcome:
     """The same as a fraction of the oracle's; None where that is not the maximum."""
 
 
-class Trainer:
+class Trainer(Session):
     """One run of training.
 
     Args:
@@ -107,13 +108,9 @@ class Trainer:
         self._clock = clock
         self.device = choose_device(device, config.algorithm)
         self.environments = environments or Environments(config)
-        self.resumed = False
-        """Whether this run continues from a checkpoint."""
-        self.step = 0
         self.updates = 0
         self.seconds = 0.0
         self.spent = Spent()
-        """By the latest update."""
         self.spent_in_all = Spent()
         """By all updates, over all runs of a resumed training."""
         self.completed = False
@@ -170,7 +167,8 @@ class Trainer:
         remove_leftovers(self.run.checkpoints, -1 if resume_at is None else resume_at)
         if checkpoint is not None:
             self.evaluation.restore(checkpoint.state["callbacks"]["evaluation"])
-            if not self.evaluation.has_begun:
+            self.is_new = self.evaluation.evaluated_at < 0
+            if self.is_new:
                 resume_at = -1  # rows of step 0 come again
         self.rollouts = self.environments.training()
         self.env = normalized(self.rollouts, config.algorithm)
@@ -197,21 +195,15 @@ class Trainer:
         self.model.start_time = time.time_ns()
         self.model._num_timesteps_at_start = self.step
 
-    def begin_episodes(self) -> None:
-        """Begin an episode in every environment."""
-        self.model._last_obs = self.env.reset()  # type: ignore[assignment]
-        self.model._last_episode_starts = np.ones(self.env.num_envs, dtype=bool)
-
     # --- The loop -----------------------------------------------------------------------------------------------------
 
     def _loop(self, stop: StopRequest) -> None:
         every = self.config.training.checkpoint_every
-        begins = not self.evaluation.has_begun
         for callback in self.callbacks:
             if callback is self.evaluation and not self.resumed:
                 self._save()  # measuring the baselines can take minutes
             callback.on_start(self)
-        if begins:
+        if self.is_new:
             self.model.logger.dump(self.step)
             self._save()
         saved, saved_at = self.step, self._clock()

@@ -11,7 +11,7 @@ from ccgym.report.figures.gap_search import gap_search_figure, label
 from ccgym.report.style import house_style
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments
-from ccgym.training.evaluation import evaluate, evaluation_seed, measure_scheme, measure_schemes, no_op_actor
+from ccgym.training.evaluation import evaluate, evaluation_seed, measure_scheme, no_op_actor
 
 
 def test_intervals_hold_the_spread_of_paths_and_of_seeds() -> None:
@@ -34,14 +34,12 @@ def test_gains_are_differences_on_the_same_draws() -> None:
     rewards = {"uniform": paths, "better": paths + 2 + rng.standard_normal(400), "oracle": paths + 10}
     gains = _gains(rewards, _resampled(rewards, seed=1), "uniform")
     gain, closed = gains["better"]
-    assert gain is not None
     # The mean over 400 draws of noise of 1 is known to 0.05, however much the paths differ.
     assert gain.mean == pytest.approx(2, abs=0.15)
     assert gain.high - gain.low == pytest.approx(2 * 1.96 / 20, rel=0.15)
     assert closed == pytest.approx(gain.mean / 10)
     assert gains["uniform"] == (None, None)
     (to_oracle, none) = gains["oracle"]
-    assert to_oracle is not None
     assert (to_oracle.mean, none) == (pytest.approx(10), None)
 
 
@@ -52,14 +50,12 @@ def test_there_are_no_shares_of_a_gap_that_may_be_zero(lead: float) -> None:
     rewards = {"uniform": uniform, "better": uniform + 1, "oracle": oracle - oracle.mean() + uniform.mean() + lead}
     gain, closed = _gains(rewards, _resampled(rewards, seed=1), "uniform")["better"]
     assert closed is None
-    assert gain is not None
     assert gain.low == pytest.approx(1)
 
 
 def test_without_the_oracle_there_are_gains_only() -> None:
     rewards = {"uniform": np.zeros((1, 4)), "bbr": np.ones((1, 4))}
     gain, closed = _gains(rewards, _resampled(rewards, seed=1), "uniform")["bbr"]
-    assert gain is not None
     assert (gain.mean, gain.low, gain.high, closed) == (1.0, 1.0, 1.0, None)
 
 
@@ -81,8 +77,8 @@ def test_a_reward_per_decision_is_the_sum_over_the_number_of_decisions() -> None
     settings = ["environment.episode.duration=3s", "evaluation.episodes=4"]
     whole = TrainConfig.load("ablations/genet_uniform", [*settings, "evaluation.per_decision=false"])
     made, seed = Environments(whole), evaluation_seed(whole)
-    sums = measure_schemes(made, ["bbr"], seed, 4)["bbr"]
-    means = measure_schemes(made, ["bbr"], seed, 4, per_decision=True)["bbr"]
+    sums = measure_scheme(made.baseline("bbr"), seed, 4)
+    means = measure_scheme(made.baseline("bbr"), seed, 4, per_decision=True)
     assert len(set(means.lengths)) > 1
     assert means.rewards == pytest.approx(sums.rewards / sums.lengths)
     assert sum(means.terms.values()) == pytest.approx(means.mean_reward)

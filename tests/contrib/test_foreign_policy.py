@@ -59,7 +59,6 @@ def test_the_example_becomes_a_scheme(tmp_path: Path, capsys: pytest.CaptureFixt
     path = ccgym.NetworkPath(rate="24mbps", rtt="40ms", queue="200p")
     flow = ccgym.simulate(path, flows=[str(file)], duration="10s").flows[0]
     assert flow.throughput_mbps > 20
-    assert flow.delay_p95_ms is not None
     assert 20 < flow.delay_p95_ms < 30
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -100,13 +101,6 @@ def test_the_median_seed_is_exported(place: Path) -> None:
     assert content["machines"][0]["machine"]["cores"] >= 1
 
 
-def test_an_oracle_without_a_reward_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "costs.yaml"
-    file.write_text(SMALL + "agent: {reward: {terms: [{term: latency, weight: -1, unit: s}]}}\n")
-    with refused(ResultsError, "out-of-range"):
-        recorded(TrainConfig.load(file), tmp_path / "runs", tmp_path / "out", seeds=(1,))
-
-
 def test_shares_are_of_the_oracle_on_the_same_draws(place: Path) -> None:
     content = summary(place)
     rewards = content["confirmation"]["mean_reward"]
@@ -115,6 +109,9 @@ def test_shares_are_of_the_oracle_on_the_same_draws(place: Path) -> None:
     assert content["confirmation"]["fraction_of_oracle"] == {"cubic": rewards["cubic"] / rewards["oracle"]}
     for row in content["seeds"]:
         assert row["confirmed_fraction"] == row["confirmed_reward"] / rewards["oracle"]
+    # Environment i draws from seed + i.
+    config = TrainConfig.load("aurora")
+    assert abs(confirmation_seed(config) - evaluation_seed(config)) > recording.CONFIRMATION_EPISODES
     held_out = json.loads((place / "runs" / "small-1" / "baselines.json").read_text())["rewards"]
     assert content["held_out"]["fraction_of_oracle"] == {"cubic": held_out["cubic"] / held_out["oracle"]}
     assert held_out["oracle"] != rewards["oracle"]
@@ -151,7 +148,6 @@ def test_a_run_that_was_begun_is_resumed(config: TrainConfig, place: Path, tmp_p
     shutil.rmtree(tmp_path / "small-1" / "final")
     shutil.rmtree(tmp_path / "small-1" / "checkpoints" / "step_360")
     made, said = recorded(config, tmp_path, tmp_path / "out", (1,))
-    assert made is not None
     assert said[0] == "seed 1: resuming, 360 steps"
     assert made.seeds[0].weights_sha256 == summary(place)["seeds"][0]["weights_sha256"]
     assert made.seeds[0].confirmed_reward == summary(place)["seeds"][0]["confirmed_reward"]
@@ -166,27 +162,20 @@ def test_a_stopped_training_records_nothing(
     assert not (tmp_path / "out").exists()
 
 
-def test_the_fresh_draws_are_others() -> None:
-    config = TrainConfig.load("aurora")
-    episodes = recording.CONFIRMATION_EPISODES
-    # Environment i draws from seed + i.
-    assert abs(confirmation_seed(config) - evaluation_seed(config)) > episodes
-
-
 @pytest.mark.parametrize(
     ("changes", "found"),
-    [(["training.steps=480"], "runs-differ at runs/small-1"), (["algorithm.gamma=0.9"], "runs-differ at runs/small-1")],
+    [
+        (["training.steps=480"], "runs-differ at runs/small-1"),
+        (["algorithm.gamma=0.9"], "runs-differ at runs/small-1"),
+        (["training.simulator_threads=1", "training.keep_checkpoints=5"], None),  # of no influence
+    ],
 )
-def test_runs_of_another_configuration_are_refused(place: Path, tmp_path: Path, changes: list[str], found: str) -> None:
-    run = place / "runs" / "small-1" / "config.yaml"
-    with refused(ResultsError, found):
-        recorded(TrainConfig.load(run, changes), place / "runs", tmp_path)
-
-
-def test_settings_without_influence_may_differ(place: Path, tmp_path: Path) -> None:
-    run = place / "runs" / "small-1" / "config.yaml"
-    config = TrainConfig.load(run, ["training.simulator_threads=1", "training.keep_checkpoints=5"])
-    assert recorded(config, place / "runs", tmp_path)[0] is not None
+def test_runs_of_another_configuration_are_refused(
+    place: Path, tmp_path: Path, changes: list[str], found: str | None
+) -> None:
+    config = TrainConfig.load(place / "runs" / "small-1" / "config.yaml", changes)
+    with nullcontext() if found is None else refused(ResultsError, found):
+        assert recorded(config, place / "runs", tmp_path)[0] is not None
 
 
 def test_what_cannot_be_recorded(config: TrainConfig, tmp_path: Path) -> None:
@@ -196,6 +185,10 @@ def test_what_cannot_be_recorded(config: TrainConfig, tmp_path: Path) -> None:
     blind = config.model_copy(update={"evaluation": config.evaluation.model_copy(update={"baselines": ("bbr",)})})
     with refused(ConfigError, "key-missing at evaluation.baselines"):
         recorded(blind, tmp_path, tmp_path)
+    file = tmp_path / "costs.yaml"
+    file.write_text(SMALL + "agent: {reward: {terms: [{term: latency, weight: -1, unit: s}]}}\n")
+    with refused(ResultsError, "out-of-range"):
+        recorded(TrainConfig.load(file), tmp_path / "runs", tmp_path / "out", seeds=(1,))
 
 
 def seed_record(seed: int, reward: float) -> SeedRecord:
@@ -216,7 +209,6 @@ def test_time_goes_on_when_a_run_is_resumed(tmp_path: Path) -> None:
     curve = recording.read_curve(run)
     assert [point.wall_s for point in curve] == [0, 7, 9, 11]
     reached = SeedRecord(1, tmp_path, curve, 40, 0.9, 9.0, 0.9, "").reached
-    assert reached is not None
     assert (reached.step, reached.wall_s) == (30, 9)
 
 
@@ -257,7 +249,6 @@ def test_trainings_are_compared(place: Path, tmp_path: Path, capsys: pytest.Capt
     assert by_name["small"].steps == 360
     assert by_name["small"].gain is None
     gain = by_name["other"].gain
-    assert gain is not None
     assert gain.mean == pytest.approx(confirmed[3] - (confirmed[1] + confirmed[2]) / 2)
     assert gain.low <= gain.mean <= gain.high
     table = tmp_path / "table.csv"
@@ -283,39 +274,18 @@ def test_unlike_trainings_are_not_compared(place: Path, tmp_path: Path, capsys: 
     explained(capsys.readouterr().err, "runs-differ at other")
 
 
-STYLES = {"bbr": SchemeStyle("bbr", "TCP BBR", "gold", "^"), "cubic": SchemeStyle("cubic", "TCP Cubic", "black", "*")}
+def test_the_figure_shows_every_seed_and_their_median() -> None:
+    def curve(seed: int, *fractions: float) -> Curve:
+        at = np.arange(len(fractions))
+        return Curve(seed, 1e6 * at, np.array(fractions), 100.0 * seed * at)
 
-
-def curve(seed: int, *fractions: float) -> Curve:
-    count = len(fractions)
-    return Curve(seed, 1e6 * np.arange(count), np.array(fractions), 100.0 * seed * np.arange(count))
-
-
-def test_the_figure_says_what_it_shows() -> None:
     curves = [curve(1, 0.4, 0.7, 0.9), curve(2, 0.5, 0.85, 0.95), curve(3, 0.3, 0.6, 0.8, 0.9)]
     steps, middle, wall = medians(curves)
-    assert steps.tolist() == [0, 1e6, 2e6]
-    assert middle.tolist() == [0.4, 0.7, 0.9]
-    assert wall.tolist() == [0, 200, 400]
+    assert (steps.tolist(), middle.tolist(), wall.tolist()) == ([0, 1e6, 2e6], [0.4, 0.7, 0.9], [0, 200, 400])
+    styles = {"bbr": SchemeStyle("bbr", "TCP BBR", "gold", "^"), "cubic": SchemeStyle("cubic", "Cubic", "black", "*")}
     with house_style():
-        figure = curve_figure(curves, {"bbr": 0.6, "cubic": -0.2}, STYLES, title="a title")
-    axes, above = figure.axes
-    legend = axes.get_legend()
-    assert legend is not None
-    assert {text.get_text() for text in legend.get_texts()} == {
-        "each of 3 seeds",
-        "min to max",
-        "median",
-        "oracle",
-        "TCP BBR (60 %)",
-        "TCP Cubic (−20 %), below the axis",
-    }
-    assert "80 %: all 3 seeds after 200 to 600 s" in [text.get_text() for text in axes.texts]
+        figure = curve_figure(curves, {"bbr": 0.6, "cubic": -0.2}, styles, title="a title")
+        alone = curve_figure(curves[:1], {}, {})
+    _, above = figure.axes
+    assert [len(one.axes[0].get_legend().get_texts()) for one in (figure, alone)] == [6, 2]
     assert [float(tick.get_text()) for tick in above.get_xticklabels()] == [0, 60, 120, 180, 240, 300, 360]
-
-
-def test_a_single_seed_can_be_drawn() -> None:
-    with house_style():
-        figure = curve_figure([curve(1, 0.2, 0.5)], {}, {})
-    assert [text.get_text() for text in figure.axes[0].texts] == ["80 %"]
-    assert "median" not in {text.get_text() for text in figure.axes[0].get_legend().get_texts()}

@@ -15,8 +15,8 @@ from ccgym.training.config import TrainConfig
 from ccgym.training.model import load_model, weights_hash
 from ccgym.training.run_directory import RunDirectory
 from ccgym.training.trainer import Outcome, Trainer
-from tests.integration.test_training_loop import Quiet
 from tests.refusals import refused
+from tests.trainings import Quiet
 from tests.unit.fake_run import Behavior, FakeRun
 
 SMALL = (

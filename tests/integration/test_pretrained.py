@@ -17,7 +17,7 @@ from ccgym.evaluation.simulate import simulate
 from ccgym.schemes.policies import find, pretrained
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments
-from ccgym.training.evaluation import evaluate, measure_schemes
+from ccgym.training.evaluation import evaluate, measure_scheme
 from ccgym.training.streams import stream_seed
 
 CALIBRATED = tuple(NetworkPath.named(name).name or name for name in presets()["indigo_calibrated"]["names"])
@@ -119,7 +119,10 @@ def on_fresh_draws(name: str) -> tuple[float, float, float]:
         return actions
 
     ours = evaluate(environments.evaluation(), decide, fresh, per_decision=per_decision).mean_reward
-    schemes = measure_schemes(environments, ["oracle", "bbr"], fresh, 16, per_decision=per_decision)
+    schemes = {
+        scheme: measure_scheme(environments.baseline(scheme), fresh, 16, per_decision=per_decision)
+        for scheme in ("oracle", "bbr")
+    }
     return ours, schemes["oracle"].mean_reward, schemes["bbr"].mean_reward
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import os
@@ -25,6 +24,7 @@ from ccgym.training.checkpoint import read_checkpoint
 from tests.commands import export
 from tests.commands import train as main
 from tests.refusals import explained
+from tests.trainings import tables
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -52,20 +52,6 @@ def whole(config: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("whole") / "run"
     assert main(["--config", str(config), "--run-dir", str(place), "--no-export"]) == 0
     return place
-
-
-def tables(place: Path) -> dict[str, list[dict[str, str]]]:
-    """All tables, without what a clock says."""
-    found = {}
-    for name in ("progress.csv", "evaluations.csv", "curriculum.csv"):
-        if name == "curriculum.csv" and not (place / name).exists():
-            continue
-        with (place / name).open() as file:
-            found[name] = [
-                {key: value for key, value in row.items() if not key.startswith(("time/", "sys/"))}
-                for row in csv.DictReader(file)
-            ]
-    return found
 
 
 def card(place: Path, which: str = "final") -> dict[str, object]:
@@ -100,7 +86,7 @@ def test_a_run_leaves_everything(whole: Path) -> None:
         "config.yaml command.txt versions.json seeds.json baselines.json progress.csv evaluations.csv evaluations.npz"
     )
     assert {*files.split(), "checkpoints", "best", "final"} <= {file.name for file in whole.iterdir()}
-    evaluations = tables(whole)["evaluations.csv"]
+    evaluations = tables(whole)["evaluations"]
     assert [int(row["step"]) for row in evaluations] == [0, 576, 960, 1344, 1536]
     terms = [float(row[name]) for row in evaluations[-1:] for name in row if name.startswith("reward/")]
     assert sum(terms) == pytest.approx(float(evaluations[-1]["eval/mean_reward"]))
@@ -142,7 +128,6 @@ def test_the_best_model_can_be_loaded_and_does_what_was_measured(whole: Path) ->
     from ccgym.training.evaluation import evaluate, evaluation_seed
 
     trained = load_model(whole)
-    assert trained.statistics is not None
     mean, variance = np.array(trained.statistics["mean"]), np.array(trained.statistics["variance"])
 
     def act(observations: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -157,31 +142,29 @@ def test_the_best_model_can_be_loaded_and_does_what_was_measured(whole: Path) ->
 # --- Kills and signals ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("after_s", [0.0, pytest.param(0.3, marks=pytest.mark.long)])
-def test_sigkill_and_resume_is_the_same_run(config: Path, whole: Path, tmp_path: Path, after_s: float) -> None:
+@pytest.mark.parametrize(
+    ("number", "after_s"),
+    [
+        (signal.SIGKILL, 0.0),
+        pytest.param(signal.SIGKILL, 0.3, marks=pytest.mark.long),
+        pytest.param(signal.SIGTERM, 0.0, marks=pytest.mark.long),
+    ],
+)
+def test_killed_and_resumed_is_the_same_run(
+    config: Path, whole: Path, tmp_path: Path, number: int, after_s: float
+) -> None:
     place = tmp_path / "run"
     process = start("--config", str(config), "--run-dir", str(place), "--no-export")
     wait_for(place / "checkpoints" / "step_384", process)
     time.sleep(after_s)
-    process.kill()
-    process.communicate()
+    process.send_signal(number)
+    output = process.communicate(timeout=60)[0]
+    if number == signal.SIGTERM:
+        assert process.returncode == 130, output
+        assert f"python train.py --resume {place}" in output
     assert main(["--resume", str(place), "--no-export"]) == 0
     assert card(place) == card(whole)
     assert card(place, "best") == card(whole, "best")
-    assert tables(place) == tables(whole)
-
-
-@pytest.mark.long
-def test_sigterm_writes_a_checkpoint_and_says_how_to_go_on(config: Path, whole: Path, tmp_path: Path) -> None:
-    place = tmp_path / "run"
-    process = start("--config", str(config), "--run-dir", str(place), "--no-export")
-    wait_for(place / "checkpoints" / "step_384", process)
-    os.kill(process.pid, signal.SIGTERM)
-    output = process.communicate(timeout=60)[0]
-    assert process.returncode == 130, output
-    assert f"python train.py --resume {place}" in output
-    assert main(["--resume", str(place), "--no-export"]) == 0
-    assert card(place) == card(whole)
     assert tables(place) == tables(whole)
 
 
@@ -240,11 +223,11 @@ def test_killed_in_the_middle_of_other_kinds(config: Path, tmp_path: Path, name:
     assert card(killed) == card(whole)
     assert tables(killed) == tables(whole)
     if name == "curriculum":
-        levels = [float(row["curriculum/level"]) for row in tables(killed)["progress.csv"] if row["curriculum/level"]]
+        levels = [float(row["curriculum/level"]) for row in tables(killed)["progress"] if row["curriculum/level"]]
         assert levels == sorted(levels)
         assert set(levels) == {0.0, 1.0}
     if name == "gap_search":
-        rows = tables(whole)["curriculum.csv"]
+        rows = tables(whole)["curriculum"]
         assert [(row["step"], row["guided"]) for row in rows] == [
             (step, guided) for step in ("576", "960", "1344") for guided in ("0", "0", "1")
         ]
@@ -253,7 +236,7 @@ def test_killed_in_the_middle_of_other_kinds(config: Path, tmp_path: Path, name:
             assert [joined for gap, joined in gaps.items() if float(gap) == max(map(float, gaps))] == ["1"]
             assert sorted(gaps.values()) == ["0", "0", "1"]
         assert cli(["plot", "searches", str(whole), "-o", str(tmp_path / "found.png")]) == 0
-        progress = tables(whole)["progress.csv"]
+        progress = tables(whole)["progress"]
         assert [row["curriculum/level"] for row in progress][-1] == "3.0"
         assert [row["step"] for row in progress if row["curriculum/gap"]] == ["576", "960", "1344"]
     if name == "several":
@@ -267,9 +250,9 @@ def test_killed_in_the_middle_of_other_kinds(config: Path, tmp_path: Path, name:
                  if "policy" in flow["params"]}  # fmt: skip
         assert len(names) >= 1
         assert {int(one.partition("@")[0].rpartition("-")[2]) for one in names} <= set(steps)
-        assert all(0 < float(row["net/jain"]) <= 1 for row in tables(whole)["evaluations.csv"])
+        assert all(0 < float(row["net/jain"]) <= 1 for row in tables(whole)["evaluations"])
     if name == "gap_bins":
-        rows = tables(whole)["curriculum.csv"]
+        rows = tables(whole)["curriculum"]
         assert len(rows) == 6
         assert all(float(row["gap"]) == float(row["reward_oracle"]) - float(row["reward_cubic"]) for row in rows)
 

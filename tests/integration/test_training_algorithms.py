@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,8 @@ import pytest
 
 from ccgym.training import TrainConfig, export_policy, train
 from ccgym.training.environments import Environments
-from ccgym.training.run_directory import RunDirectory
-from ccgym.training.trainer import Outcome, Trainer
 from ccgym.training.training_env import TrainingEnv
-from tests.integration.test_training_loop import Killed, Quiet
+from tests.trainings import Killed, Quiet, run, tables
 
 # --- Killed and resumed ----------------------------------------------------------------------------------------------
 
@@ -101,7 +98,7 @@ MEASURED = "evaluation={episodes: 2, baselines: [oracle], figure: false}"
 class Mortal(Environments):
     """Environments that end the process at a step."""
 
-    def __init__(self, config: TrainConfig, at: int | None) -> None:
+    def __init__(self, config: TrainConfig, at: int) -> None:
         super().__init__(config)
         self._left = at
 
@@ -110,44 +107,27 @@ class Mortal(Environments):
         step = env.step_wait
 
         def step_wait() -> Any:
-            if self._left is not None:
-                self._left -= 1
-                if self._left < 0:
-                    raise Killed
+            self._left -= 1
+            if self._left < 0:
+                raise Killed
             return step()
 
         env.step_wait = step_wait  # type: ignore[method-assign]
         return env
 
 
-def run(place: Path, config: TrainConfig, *, resume: bool = False, die_at: int | None = None) -> Outcome:
-    with RunDirectory(place) as directory:
-        if not resume:
-            directory.claim(config.as_yaml(), {}, [])
-        made = Trainer(config, directory, Quiet(), device="cpu", environments=Mortal(config, die_at))
-        return made.train(resume=resume)
-
-
-def rows(place: Path) -> list[dict[str, str]]:
-    with (place / "progress.csv").open() as file:
-        return [
-            {name: value for name, value in row.items() if not name.startswith(("time/", "sys/"))}
-            for row in csv.DictReader(file)
-        ]
-
-
 @pytest.mark.parametrize("kind", RUNS)
 def test_killed_and_resumed_it_arrives_at_the_same_place(kind: str, tmp_path: Path) -> None:
     base, changes = RUNS[kind]
     config = TrainConfig.load(base, [*changes, MEASURED])
-    whole = run(tmp_path / "whole", config)
+    whole = run(tmp_path / "whole", config, Environments(config))
     # In the middle of an update, some updates after a checkpoint; decisions are counted in each environment.
     at = config.training.steps // config.algorithm.n_envs * 5 // 8 + 3
     with pytest.raises(Killed):
-        run(tmp_path / "killed", config, die_at=at)
-    resumed = run(tmp_path / "killed", config, resume=True)
+        run(tmp_path / "killed", config, Mortal(config, at))
+    resumed = run(tmp_path / "killed", config, Environments(config), resume=True)
     assert resumed.weights_sha256 == whole.weights_sha256
-    assert rows(tmp_path / "killed") == rows(tmp_path / "whole")
+    assert tables(tmp_path / "killed") == tables(tmp_path / "whole")
     assert resumed.step == whole.step == config.training.steps
     assert sum(resumed.shares.values()) == pytest.approx(1.0)
 
@@ -199,9 +179,7 @@ def test_in_short(name: str, tmp_path: Path) -> None:
     config = TrainConfig.load(name, [*LIGHT, *shorter, "training.eval_every=32000", "training.checkpoint_every=999999"])
     display = Quiet()
     outcome = train(config, tmp_path / "run", display)
-    assert outcome.best_fraction is not None
     at_first = display.measured.fraction_of_oracle(display.evaluations[0][1])
-    assert at_first is not None
     assert outcome.best_fraction > max(bar, at_first + 0.1), (at_first, outcome)
     exported = export_policy(tmp_path / "run", episodes=2)
     assert "expert" not in json.loads(exported.card_file.read_text())["agent"]
@@ -217,9 +195,8 @@ def test_a_tree_in_short_is_like_its_teacher(name: str, tmp_path: Path) -> None:
     leaves = ["algorithm.min_leaf=20", "algorithm.min_split=40"]
     config = TrainConfig.load(name, [*LIGHT, *MUSES, *leaves, *steps])
     outcome = train(config, tmp_path / "run", Quiet())
-    assert outcome.best_fraction is not None
     assert outcome.best_fraction > 0.85
-    last = rows(tmp_path / "run")[-1]
+    last = tables(tmp_path / "run")["progress"][-1]
     assert float(last["train/agreement"]) > 0.6
     assert int(last["distill/leaves"]) > 10
     card = json.loads(export_policy(tmp_path / "run", episodes=2).card_file.read_text())
@@ -245,7 +222,6 @@ def test_indigo_in_short_beats_cubic(tmp_path: Path) -> None:
     config = TrainConfig.load("indigo", [*INDIGO, *steps])
     display = Quiet()
     outcome = train(config, tmp_path / "run", display)
-    assert outcome.best_fraction is not None
     assert outcome.best_fraction > 0.9
     cubic = display.measured.fraction_of_oracle(display.measured.rewards["cubic"])
     assert cubic is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import errno
 import os
 import signal
@@ -23,12 +22,13 @@ from ccgym.training import callbacks, trainer  # noqa: F401
 from ccgym.training.algorithms.config import Layers, Linear, Lstm, Normalize, PpoConfig
 from ccgym.training.checkpoint import read_checkpoint, write_checkpoint
 from ccgym.training.config import EvaluationConfig, PolicyStyle, TrainConfig, TrainingConfig
-from ccgym.training.evaluation import Baselines, EvaluationResult
 from ccgym.training.run_directory import RunDirectory
-from ccgym.training.trainer import Outcome, Trainer
+from ccgym.training.trainer import Outcome
 from ccgym.training.training_env import Resumable
+from tests import trainings
 from tests.refusals import refused
 from tests.toy_env import ToyVecEnv
+from tests.trainings import Killed, Quiet, tables
 
 # --- A toy task ------------------------------------------------------------------------------------------------------
 
@@ -43,7 +43,6 @@ class Track(ToyVecEnv):
         self.obs = np.zeros((count, 2), np.float32)
         self.left, self.length = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.sums = np.zeros(count)
-        self.progress = 0.0
         self._on_step, self._follow = on_step, follow
 
     def _begin(self, index: int) -> None:
@@ -92,9 +91,6 @@ class Track(ToyVecEnv):
             generator.bit_generator.state = known
         return self.obs.copy()
 
-    def set_progress(self, progress: float) -> None:
-        self.progress = progress
-
 
 class TrainingTrack(Resumable, Track):
     """The same, to learn in."""
@@ -103,39 +99,17 @@ class TrainingTrack(Resumable, Track):
 class ToyEnvironments:
     """What :class:`ccgym.training.environments.Environments` is for real configurations."""
 
-    def __init__(self, config: TrainConfig, on_step: Callable[[], None] = lambda: None, curriculum: Any = None) -> None:
-        self._config, self._on_step, self._curriculum = config, on_step, curriculum
+    def __init__(self, config: TrainConfig, on_step: Callable[[], None] = lambda: None) -> None:
+        self._config, self._on_step = config, on_step
 
     def training(self) -> TrainingTrack:
-        env = TrainingTrack(self._config.algorithm.n_envs, self._on_step)
-        env.curriculum = self._curriculum
-        return env
+        return TrainingTrack(self._config.algorithm.n_envs, self._on_step)
 
     def evaluation(self) -> VecEnv:
         return Track(self._config.evaluation.episodes)
 
     def baseline(self, scheme: str) -> VecEnv:
         return Track(self._config.evaluation.episodes, follow={"oracle": 0.5, "lazy": 0.0}[scheme])
-
-
-class Quiet:
-    """A display that remembers."""
-
-    def __init__(self) -> None:
-        self.notices: list[str] = []
-        self.evaluations: list[tuple[int, float, bool]] = []
-
-    def notice(self, text: str) -> None:
-        self.notices.append(text)
-
-    def baselines(self, measured: Baselines) -> None:
-        self.measured = measured
-
-    def update(self, step: int, reward: float | None, steps_per_second: float) -> None:
-        pass
-
-    def evaluation(self, step: int, result: EvaluationResult, *, best: bool) -> None:
-        self.evaluations.append((step, result.mean_reward, best))
 
 
 def toy_config(algorithm: str = "ppo", **training: Any) -> TrainConfig:
@@ -167,39 +141,8 @@ def toy_config(algorithm: str = "ppo", **training: Any) -> TrainConfig:
     return config
 
 
-def run(
-    place: Path,
-    config: TrainConfig,
-    *,
-    resume: bool = False,
-    on_step: Callable[[], None] = lambda: None,
-    display: Quiet | None = None,
-    clock: Callable[[], float] = time.monotonic,
-) -> Outcome:
-    """Train in a directory."""
-    with RunDirectory(place) as directory:
-        if not resume:
-            directory.claim(config.as_yaml(), {}, [])
-        environments: Any = ToyEnvironments(config, on_step)
-        made = Trainer(config, directory, display or Quiet(), device="cpu", environments=environments, clock=clock)
-        return made.train(resume=resume)
-
-
-def measured_without_clock(place: Path) -> dict[str, list[dict[str, str]]]:
-    """All rows of both tables, but what a clock says."""
-    tables = {}
-    for name in ("progress.csv", "evaluations.csv"):
-        with (place / name).open() as file:
-            rows = [
-                {
-                    key: value
-                    for key, value in row.items()
-                    if not key.startswith(("time/fps", "time/time", "time/share", "sys/"))
-                }
-                for row in csv.DictReader(file)
-            ]
-        tables[name] = rows
-    return tables
+def run(place: Path, config: TrainConfig, *, on_step: Callable[[], None] = lambda: None, **others: Any) -> Outcome:
+    return trainings.run(place, config, ToyEnvironments(config, on_step), **others)
 
 
 def npz(place: Path) -> dict[str, bytes]:
@@ -216,16 +159,12 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def assert_same(place: Path, outcome: Outcome, whole: tuple[Path, Outcome, str]) -> None:
     assert outcome.weights_sha256 == whole[1].weights_sha256
-    assert measured_without_clock(place) == measured_without_clock(whole[0])
+    assert tables(place) == tables(whole[0])
     assert npz(place) == npz(whole[0])
     assert (outcome.best_step, outcome.best_reward) == (whole[1].best_step, whole[1].best_reward)
     for model in ("best", "final"):
         here, there = (path / model / "model.json" for path in (place, whole[0]))
         assert here.read_bytes() == there.read_bytes()
-
-
-class Killed(BaseException):
-    """Stands for the end of the process."""
 
 
 def kill_at(step: int) -> Callable[[], None]:
@@ -244,27 +183,25 @@ def kill_at(step: int) -> Callable[[], None]:
 # --- The same seed, the same result ----------------------------------------------------------------------------------
 
 
-def test_the_same_seed_gives_the_same_run(tmp_path: Path, whole: tuple[Path, Outcome, str]) -> None:
+def test_the_seed_alone_decides(tmp_path: Path, whole: tuple[Path, Outcome, str]) -> None:
     torch.rand(3)  # what came before does not matter
     np.random.rand(3)  # noqa: NPY002
-    assert_same(tmp_path, run(tmp_path, toy_config(whole[2])), whole)
+    assert_same(tmp_path / "again", run(tmp_path / "again", toy_config(whole[2])), whole)
+    often = run(tmp_path / "often", toy_config(whole[2], eval_every=64, checkpoint_every=512))
+    assert often.weights_sha256 == whole[1].weights_sha256
+    assert run(tmp_path / "other", toy_config(whole[2], seed=2)).weights_sha256 != whole[1].weights_sha256
 
 
-def test_another_seed_gives_another(tmp_path: Path, whole: tuple[Path, Outcome, str]) -> None:
-    assert run(tmp_path, toy_config(whole[2], seed=2)).weights_sha256 != whole[1].weights_sha256
-
-
-def test_evaluating_more_often_changes_nothing(tmp_path: Path, whole: tuple[Path, Outcome, str]) -> None:
-    outcome = run(tmp_path, toy_config(whole[2], eval_every=64, checkpoint_every=512))
-    assert outcome.weights_sha256 == whole[1].weights_sha256
-
-
-def test_it_learns(whole: tuple[Path, Outcome, str]) -> None:
-    rows = measured_without_clock(whole[0])["evaluations.csv"]
+def test_it_learns_and_the_best_model_is_kept(whole: tuple[Path, Outcome, str]) -> None:
+    place, outcome, _ = whole
+    rows = tables(whole[0])["evaluations"]
     assert [int(row["step"]) for row in rows] == [0, 128, 256, 384, 512]
     assert float(rows[-1]["eval/fraction_of_oracle"]) > float(rows[0]["eval/fraction_of_oracle"])
-    assert whole[1].best_fraction is not None
-    assert 0.6 < whole[1].best_fraction <= 1
+    assert 0.6 < outcome.best_fraction <= 1
+    best = max(rows, key=lambda row: float(row["eval/mean_reward"]))
+    assert (outcome.best_step, outcome.best_reward) == (int(best["step"]), float(best["eval/mean_reward"]))
+    assert {file.name for file in (place / "best").iterdir()} == {"model.json", "model.zip", "vecnormalize.pkl"}
+    assert len(list((place / "checkpoints").glob("step_*"))) == 2
 
 
 # --- Kills and signals -----------------------------------------------------------------------------------------------
@@ -357,7 +294,7 @@ def test_the_time_limit_ends_a_run_properly(tmp_path: Path) -> None:
     outcome = run(tmp_path, toy_config(steps=10**9, time_limit="0.01s"))
     assert not outcome.stopped
     assert outcome.step < 10_000
-    rows = measured_without_clock(tmp_path)["evaluations.csv"]
+    rows = tables(tmp_path)["evaluations"]
     assert int(rows[-1]["step"]) == outcome.step
     assert (tmp_path / "final" / "model.zip").exists()
 
@@ -448,68 +385,6 @@ def test_the_axis_goes_on_when_a_run_is_resumed(tmp_path: Path, whole: tuple[Pat
         assert steps == [event.step for event in there.Scalars(tag)], tag
         if not tag.startswith(("time/", "sys/")):
             assert [e.value for e in here.Scalars(tag)] == [e.value for e in there.Scalars(tag)], tag
-
-
-# --- Evaluation, curriculum ------------------------------------------------------------------------------------------
-
-
-def test_the_best_model_is_kept(whole: tuple[Path, Outcome, str]) -> None:
-    place, outcome, _ = whole
-    rows = measured_without_clock(place)["evaluations.csv"]
-    best = max(rows, key=lambda row: float(row["eval/mean_reward"]))
-    assert outcome.best_step == int(best["step"])
-    assert outcome.best_reward == float(best["eval/mean_reward"])
-    assert sorted(file.name for file in (place / "best").iterdir()) == [
-        "model.json",
-        "model.zip",
-        "vecnormalize.pkl",
-    ]
-    assert len(list((place / "checkpoints").glob("step_*"))) == 2
-
-
-class Levels:
-    """A curriculum whose level is the progress."""
-
-    at = 0.0
-
-    def level(self) -> float:
-        return self.at
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"at": self.at}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.at = state["at"]
-
-
-def test_a_curriculum_moves_and_is_resumed(tmp_path: Path) -> None:
-    class Moving(TrainingTrack):
-        def set_progress(self, progress: float) -> None:
-            super().set_progress(progress)
-            curriculum.at = progress
-
-    class Environments(ToyEnvironments):
-        def training(self) -> TrainingTrack:
-            env = Moving(4, self._on_step)
-            env.curriculum = curriculum
-            return env
-
-    curriculum: Any = Levels()
-    config = toy_config()
-    for resume, on_step in ((False, kill_at(40)), (True, lambda: None)):
-        with RunDirectory(tmp_path) as directory:
-            environments: Any = Environments(config, on_step)
-            made = Trainer(config, directory, Quiet(), device="cpu", environments=environments)
-            if resume:
-                curriculum.at = 0.0
-                made.train(resume=True)
-            else:
-                directory.claim(config.as_yaml(), {}, [])
-                with pytest.raises(Killed):
-                    made.train(resume=False)
-    rows = measured_without_clock(tmp_path)["progress.csv"]
-    levels = [float(row["curriculum/level"]) for row in rows if row["curriculum/level"]]
-    assert levels == [step / 512 for step in range(64, 513, 64)]
 
 
 def test_environments_that_changed_are_noticed(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 import torch
 from gymnasium import spaces
 from pydantic import ValidationError
-from stable_baselines3.common.vec_env import VecEnv
 
 from ccgym.envs.sb3 import SB3LinkVecEnv
 from ccgym.errors import ConfigError
@@ -18,6 +17,7 @@ from ccgym.training.algorithms.config import Imitation
 from ccgym.training.algorithms.cross_entropy import CrossEntropyLearner, _cross_entropy, choose_elites
 from tests.refusals import refused
 from tests.toy_env import ToyVecEnv
+from tests.trainings import learner
 from tests.unit.test_training_config import read_algorithm
 
 torch.set_num_threads(1)
@@ -59,24 +59,9 @@ def test_settings_are_checked() -> None:
 # --- Groups ----------------------------------------------------------------------------------------------------------
 
 
-def learner_in(env: VecEnv, **settings: Any) -> Any:
-    from collections import deque
-
-    from stable_baselines3.common.logger import Logger
-
-    torch.set_num_threads(1)
-    torch.manual_seed(1)
-    np.random.seed(1)  # noqa: NPY002
-    config = {"name": "cross_entropy", "n_envs": env.num_envs, **settings}
-    model: Any = CrossEntropyLearner(read_algorithm(config), env, "cpu")
-    model.set_logger(Logger(None, []))
-    model.ep_info_buffer, model.ep_success_buffer = deque(maxlen=100), deque(maxlen=100)
-    return model
-
-
 def test_a_group_shares_path_and_seed() -> None:
     inner = SB3LinkVecEnv(12, "eagle", episode_steps=6)
-    model = learner_in(inner, n_steps=6, group_size=4)
+    model = learner("cross_entropy", inner, n_steps=6, group_size=4)
     seen = []
     for _ in range(2):
         model._begin(model.env)
@@ -158,7 +143,9 @@ def mean_return(model: Any) -> float:
 
 def test_a_low_temperature_takes_the_most_likely_action() -> None:
     env = Corridor(64)
-    cold, warm = (learner_in(env, **QUICK, temperature=temperature) for temperature in (1e-8, {"linear": [1e4, 1]}))
+    cold, warm = (
+        learner("cross_entropy", env, **QUICK, temperature=temperature) for temperature in (1e-8, {"linear": [1e4, 1]})
+    )
     seen, starts = cold._begin(env), np.ones(64, dtype=bool)
     assert np.array_equal(cold._draw(seen, starts), cold.actor.act(seen, starts))
     shares = np.bincount(np.concatenate([warm._draw(seen, starts) for _ in range(50)]), minlength=3) / 3200
@@ -167,7 +154,7 @@ def test_a_low_temperature_takes_the_most_likely_action() -> None:
 
 def test_it_learns_though_links_differ_more_than_actions() -> None:
     env = Corridor(64, offset=100.0)
-    model = learner_in(env, **QUICK)
+    model = learner("cross_entropy", env, **QUICK)
     before = mean_return(model)
     updates(model, 40)
     assert before < 4.5
@@ -179,7 +166,7 @@ def test_it_learns_though_links_differ_more_than_actions() -> None:
 
 def test_the_expert_is_imitated_at_first_and_left_behind() -> None:
     env = Corridor(64)
-    model = learner_in(env, **QUICK, imitation={"weight": 2, "decay": 0.1, "every": 5, "min_weight": 0.2})
+    model = learner("cross_entropy", env, **QUICK, imitation={"weight": 2, "decay": 0.1, "every": 5, "min_weight": 0.2})
     updates(model, 5)
     seen = model._begin(env)
     actions = model.actor.act(seen, np.ones(64, dtype=bool))

@@ -18,12 +18,9 @@ from ccgym.training.algorithms.config import DaggerConfig
 from ccgym.training.algorithms.dagger import fit_sequences
 from ccgym.training.algorithms.imitation import Episode, EpisodeBuffer, softened
 from ccgym.training.algorithms.supervised import SequenceActor, action_scores
-from ccgym.training.model import LEARNERS
 from tests.refusals import refused
 from tests.toy_env import ToyVecEnv
-from tests.unit.test_training_config import read_algorithm
-
-torch.set_num_threads(1)
+from tests.trainings import learner
 
 # --- Episodes and their store ----------------------------------------------------------------------------------------
 
@@ -232,20 +229,7 @@ class Labeled(ToyVecEnv):
 
 
 def learner_in(env: VecEnv, **settings: Any) -> Any:
-    from collections import deque
-
-    from stable_baselines3.common.logger import Logger
-
-    torch.manual_seed(1)
-    np.random.seed(1)  # noqa: NPY002
-    config = {"name": "dagger", "n_envs": env.num_envs, "n_steps": 10, **settings}
-    if config["name"] == "dagger":
-        config = {"n_epochs": 5, "learning_rate": 0.05, **config}
-    model: Any = LEARNERS[config["name"]](read_algorithm(config), env, "cpu")
-    model.set_logger(Logger(None, []))
-    model.ep_info_buffer, model.ep_success_buffer = deque(maxlen=100), deque(maxlen=100)
-    model._last_obs, model._last_episode_starts = env.reset(), np.ones(env.num_envs, dtype=bool)
-    return model
+    return learner("dagger", env, **{"n_steps": 10, "n_epochs": 5, "learning_rate": 0.05, **settings})
 
 
 def a_round(model: Any, env: VecEnv) -> list[np.ndarray]:

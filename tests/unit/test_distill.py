@@ -20,7 +20,8 @@ from ccgym.schemes import policies
 from ccgym.schemes.policy_card import PolicyCard
 from ccgym.training.tree_policy import TreePolicy, rounded_down
 from tests.refusals import refused
-from tests.unit.test_dagger import Labeled, a_round, learner_in
+from tests.trainings import learner
+from tests.unit.test_dagger import Labeled, a_round
 
 FEATURES, ACTIONS = 4, 5
 AGENT: dict[str, Any] = {
@@ -169,8 +170,7 @@ def test_acknowledgements_are_part_of_the_card() -> None:
 
 def test_a_tree_learns_in_rounds() -> None:
     env = Labeled([10, 5, 10, 2], silent=lambda step: step % 9 == 4)
-    settings = {"name": "distill", "min_leaf": 1, "min_split": 2, "n_steps": 10}
-    model = learner_in(env, **settings)
+    model = learner("distill", env, min_leaf=1, min_split=2, n_steps=10)
     first = a_round(model, env)
     assert {int(action) for row in first for action in row} == {1, 2}
     for _ in range(4):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from ccgym.emulation import job, process
+from ccgym.emulation import control_pb2, job, process
+from ccgym.emulation.control import Connection, Server
 from ccgym.emulation.plan import Plan, PolicyFiles, trace_files
 from ccgym.emulation.process import RunProcess, native_error, output_of, run_plan
 from ccgym.errors import PathNotFoundError, RealPathError
@@ -254,3 +257,69 @@ def test_the_run_process_finds_ccgym_anywhere_and_nothing_else(tmp_path: Path) -
     )
     memory.close()
     assert (done.returncode, done.stdout) == (2, "")
+
+
+# --- Messages --------------------------------------------------------------------------------------------------------
+
+
+def test_messages_may_come_in_pieces() -> None:
+    near, far = socket.socketpair()
+    connection = Connection(near)
+    data = b""
+    for sequence in (1, 300):
+        body = control_pb2.FromSender(
+            interval=control_pb2.Interval(sequence=sequence, observation=[0.5] * 100)
+        ).SerializeToString()
+        data += bytes([len(body) & 0x7F | 0x80, len(body) >> 7]) + body
+    found = []
+    for byte in data:
+        far.send(bytes([byte]))
+        connection.receive()
+        while (message := connection.next()) is not None:
+            found.append(message.sequence)
+    assert found == [1, 300]
+    assert connection.is_open
+    far.close()
+    connection.receive()
+    assert not connection.is_open
+    connection.act(control_pb2.Interval(), [0.0])  # the other end is closed, which is seen when listening
+    connection.close()
+
+
+@pytest.mark.parametrize("data", [b"\xff\xff\xff\xff\x0f", b"\x03\x0a\x7f\x00", b"\x00"])
+def test_what_is_no_message_is_refused(data: bytes) -> None:
+    near, far = socket.socketpair()
+    connection = Connection(near)
+    far.send(data)
+    connection.receive()
+    with refused(RealPathError, "protocol-error at the sender's control socket"):
+        connection.next()
+    connection.close()
+    far.close()
+
+
+def test_a_socket_is_private_and_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = tmp_path / ("x" * 90)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    server = Server()
+    assert server.path.parent.stat().st_mode & 0o777 == 0o700
+    assert server.accept(0.0) is None
+    server.close()
+    server.close()
+    assert not server.path.parent.exists()
+
+
+def test_the_types_are_those_of_the_messages() -> None:
+    stub = Path(control_pb2.__file__).with_suffix(".pyi")
+    typed = {
+        node.name: {line.target.id for line in node.body if isinstance(line, ast.AnnAssign)}
+        for node in ast.parse(stub.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    }
+    real = {
+        name: set(value.DESCRIPTOR.fields_by_name)
+        for name, value in vars(control_pb2).items()
+        if hasattr(value, "DESCRIPTOR")
+    }
+    assert typed == real

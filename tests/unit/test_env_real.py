@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import gc
 import json
 import pickle
-import socket
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +15,6 @@ import numpy as np
 import pytest
 
 import ccgym
-from ccgym.emulation import control_pb2
-from ccgym.emulation.control import Connection, Server
 from ccgym.envs import LinkEnv, VectorLinkEnv, real_batch, real_episode
 from ccgym.errors import ConfigError, RealPathError
 from ccgym.schemes.policies import find
@@ -55,9 +51,13 @@ def shown(observation: np.ndarray) -> int:
 
 
 def test_a_step_is_the_first_interval_in_which_its_action_was_in_force(fake: Behavior) -> None:
-    env = make()
+    fake.false_starts = 1  # a run that needs longer than expected begins anew
+    env = make(privileged=True)
     observation, info = env.reset(seed=1)
-    assert (shown(observation), info) == (0, {})
+    truth = info["privileged"]
+    assert (shown(observation), info.keys()) == (0, {"privileged"})
+    assert (truth["link_rate_bps"], truth["base_rtt_s"]) == (12e6, 0.04)
+    assert np.isnan(truth["backlog_packets"]), "as far as it is known"
     assert observation in env.observation_space
     for number in range(1, 6):
         observation, reward, terminated, truncated, info = env.step([0.25])
@@ -66,13 +66,13 @@ def test_a_step_is_the_first_interval_in_which_its_action_was_in_force(fake: Beh
         assert reward == shown(observation)
         assert info.keys() == {
             "interval", "reward_terms", "time_s", "missed_deadlines", "missed_deadlines_total", "decision_latency_s",
-            "skipped_reward",
+            "skipped_reward", "privileged",
         }  # fmt: skip
         assert info["time_s"] == info["interval"]["time_s"] > 0
         assert (info["missed_deadlines"], info["decision_latency_s"]) == (0, 0.0)
     assert fake.runs[0].actions == [[0.25]] * 5
     env.close()
-    assert fake.alive == 0
+    assert (len(fake.runs), fake.alive) == (1, 0)
 
 
 def test_a_learner_that_thinks_misses_deadlines(fake: Behavior) -> None:
@@ -88,16 +88,6 @@ def test_a_learner_that_thinks_misses_deadlines(fake: Behavior) -> None:
         assert info["missed_deadlines_total"] == 3 * step
         assert info["decision_latency_s"] == pytest.approx(0.03)
         before = after
-    env.close()
-
-
-def test_the_truth_is_as_far_as_it_is_known(fake: Behavior) -> None:
-    env = make(privileged=True)
-    _, info = env.reset(seed=1)
-    assert info["privileged"]["link_rate_bps"] == 12e6
-    assert np.isnan(info["privileged"]["backlog_packets"])
-    _, _, _, _, info = env.step(zero())
-    assert info["privileged"]["base_rtt_s"] == 0.04
     env.close()
 
 
@@ -141,47 +131,46 @@ def test_the_end_of_time_cuts_the_last_interval_off(fake: Behavior) -> None:
     assert fake.alive == 0
 
 
-def test_an_episode_without_a_decision_is_an_error(fake: Behavior) -> None:
-    fake.silent, fake.duration_s = True, 0.05
-    with refused(ConfigError, "out-of-range at duration"):
-        make(duration="5s").reset(seed=1)
-    assert fake.alive == 0
-
-
-def test_a_reset_ends_the_episode_before(fake: Behavior) -> None:
+def test_nothing_is_left_however_it_ends(fake: Behavior) -> None:
     env = make()
     for count in range(1, 4):
         env.reset(seed=1)
         assert (len(fake.runs), fake.alive) == (count, 1)
+    other = pickle.loads(pickle.dumps(env))
+    assert other.settings.backend == "emulated"
+    other.reset()
+    assert fake.alive == 2, "a copy has a run of its own"
     env.close()
     env.close()
-    assert fake.alive == 0
+    assert fake.alive == 1
     with refused(ConfigError, "call-order"):
         env.step(zero())
-
-
-def test_closing_is_not_required(fake: Behavior) -> None:
-    env = make()
-    env.reset(seed=1)
-    assert fake.alive == 1
-    del env
+    del other  # closing is not required
     gc.collect()
     assert fake.alive == 0
 
 
-def test_copies_have_runs_of_their_own(fake: Behavior) -> None:
-    env = make()
-    env.reset(seed=1)
-    other = pickle.loads(pickle.dumps(env))
-    assert other.settings.backend == "emulated"
-    other.reset()
-    assert fake.alive == 2
-    env.close()
-    assert fake.alive == 1
-    other.close()
-
-
 # --- What goes wrong -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("behavior", "kind", "what"),
+    [
+        ({"hello": {"version": 2}}, RealPathError, "version-mismatch at the sender's control socket"),
+        ({"hello": {"observation_size": 29}}, RealPathError, "version-mismatch at the sender's control socket"),
+        ({"hello": {"flow": 7}}, RealPathError, "protocol-error at starting the run process"),
+        ({"silent": True}, RealPathError, "run-stalled at waiting for the sender"),
+        ({"silent": True, "duration_s": 0.05}, ConfigError, "out-of-range at duration"),
+    ],
+)
+def test_episodes_that_do_not_begin(
+    fake: Behavior, behavior: dict[str, Any], kind: type[Exception], what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(real_episode, "STALL_S", 0.3)
+    vars(fake).update(behavior)
+    with refused(kind, what):
+        make(duration="5s").reset(seed=1)
+    assert fake.alive == 0
 
 
 @pytest.mark.parametrize("intervals", [0, 1, 5])
@@ -203,39 +192,6 @@ def test_a_run_that_dies_says_in_which_step(fake: Behavior, intervals: int) -> N
     env.close()
 
 
-@pytest.mark.parametrize(
-    ("hello", "fragment"),
-    [
-        ({"version": 2}, "version-mismatch at the sender's control socket"),
-        ({"observation_size": 29}, "version-mismatch at the sender's control socket"),
-        ({"flow": 7}, "protocol-error at starting the run process"),
-    ],
-)
-def test_a_stranger_is_not_listened_to(fake: Behavior, hello: dict[str, Any], fragment: str) -> None:
-    fake.hello = hello
-    with refused(RealPathError, fragment):
-        make().reset(seed=1)
-    assert fake.alive == 0
-
-
-def test_a_run_may_begin_anew(fake: Behavior) -> None:
-    fake.false_starts = 1
-    env = make()
-    observation, _ = env.reset(seed=1)
-    assert shown(observation) == 0
-    env.step(zero())
-    env.close()
-    assert (len(fake.runs), fake.alive) == (1, 0)
-
-
-def test_silence_is_an_error(fake: Behavior, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(real_episode, "STALL_S", 0.3)
-    fake.silent = True
-    with refused(RealPathError, "run-stalled at waiting for the sender"):
-        make().reset(seed=1)
-    assert fake.alive == 0
-
-
 def test_an_interruption_ends_the_run(fake: Behavior, monkeypatch: pytest.MonkeyPatch) -> None:
     env = make()
     env.reset(seed=1)
@@ -253,11 +209,14 @@ def test_an_interruption_ends_the_run(fake: Behavior, monkeypatch: pytest.Monkey
 
 
 def test_the_plan_has_all_that_the_run_needs(fake: Behavior) -> None:
-    env = make(path="77.72mbps", duration="7s", flows=["cubic"], learner={"start": "10ms"})
+    env = make(path="77.72mbps", duration="7s", flows=["cubic", "tcp:reno", "eagle"], learner={"start": "10ms"})
     env.reset(seed=9)
-    plan = fake.plans[0]
+    plan, policy = fake.plans[0], find("eagle")
     assert plan.spec["duration"] == 7_000_000_000
-    assert [flow["scheme"] for flow in plan.spec["flows"]] == ["learned", "cubic"]
+    assert [flow["scheme"] for flow in plan.spec["flows"]] == ["learned", "cubic", "tcp:reno", "learned"]
+    taught = plan.spec["flows"][3]
+    assert (taught["params"], taught["profile"]) == ({"policy": policy.key}, "udp")
+    assert plan.policies == {policy.key: policy.files}
     assert plan.agent == env.settings.agent.native()
     assert plan.mahimahi == ()
     assert all(file.is_file() for file in plan.traces.values())
@@ -281,27 +240,6 @@ def test_mahimahi_is_told_in_its_own_words(fake: Behavior, monkeypatch: pytest.M
     with refused(ConfigError, "mahimahi-inexpressible at backend mahimahi"):
         make(path={**PATH, "rtt": "33.3ms"}, backend="mahimahi").reset(seed=1)
     assert fake.alive == 0
-
-
-def test_the_kernel_s_flows_are_for_real_paths(fake: Behavior) -> None:
-    env = make(flows=["tcp:reno"])
-    env.reset(seed=1)
-    assert fake.plans[0].spec["flows"][1]["scheme"] == "tcp:reno"
-    env.close()
-    with refused(ConfigError, "scheme-unsuitable at flows[0]"):
-        LinkEnv("aurora", path=PATH, flows=["tcp:reno"])
-
-
-def test_policies_run_in_the_run_process(fake: Behavior) -> None:
-    env = make(flows=["eagle"])
-    env.reset(seed=1)
-    (plan,) = fake.plans
-    policy = find("eagle")
-    assert policy is not None
-    flow = plan.spec["flows"][1]
-    assert (flow["scheme"], flow["params"], flow["profile"]) == ("learned", {"policy": policy.key}, "udp")
-    assert plan.policies == {policy.key: policy.files}
-    env.close()
 
 
 def test_the_configuration_may_say_where(fake: Behavior, tmp_path: Path) -> None:
@@ -391,85 +329,12 @@ def test_stable_baselines_counts_deadlines(fake: Behavior) -> None:
     env.reset()
     env.close()
     assert SB3LinkVecEnv(1, "aurora", path=PATH).missed_deadlines is None
-
-
-def test_without_autoreset_nothing_runs_after_the_end(fake: Behavior) -> None:
-    from ccgym.envs import SB3LinkVecEnv
-
-    env = SB3LinkVecEnv(1, "aurora", path=PATH, backend="emulated", episode_steps=1, autoreset=False)
-    env.reset()
-    assert env.step(np.zeros((1, 1), np.float32))[2][0]
-    assert (len(fake.runs), fake.alive) == (1, 0)
-    env.reset()
-    env.close()
+    once = SB3LinkVecEnv(1, "aurora", path=PATH, backend="emulated", episode_steps=1, autoreset=False)
+    once.reset()
+    assert once.step(np.zeros((1, 1), np.float32))[2][0]
+    assert fake.alive == 0, "without automatic resets nothing runs after the end"
     with refused(ConfigError, "wrong-count at 2 environments"):
         SB3LinkVecEnv(2, "aurora", autoreset=False)
-
-
-# --- Messages --------------------------------------------------------------------------------------------------------
-
-
-def test_messages_may_come_in_pieces() -> None:
-    near, far = socket.socketpair()
-    connection = Connection(near)
-    data = b""
-    for sequence in (1, 300):
-        body = control_pb2.FromSender(
-            interval=control_pb2.Interval(sequence=sequence, observation=[0.5] * 100)
-        ).SerializeToString()
-        data += bytes([len(body) & 0x7F | 0x80, len(body) >> 7]) + body
-    found = []
-    for byte in data:
-        far.send(bytes([byte]))
-        connection.receive()
-        while (message := connection.next()) is not None:
-            found.append(message.sequence)
-    assert found == [1, 300]
-    assert connection.is_open
-    far.close()
-    connection.receive()
-    assert not connection.is_open
-    connection.act(control_pb2.Interval(), [0.0])  # the other end is closed, which is seen when listening
-    connection.close()
-
-
-@pytest.mark.parametrize("data", [b"\xff\xff\xff\xff\x0f", b"\x03\x0a\x7f\x00", b"\x00"])
-def test_what_is_no_message_is_refused(data: bytes) -> None:
-    near, far = socket.socketpair()
-    connection = Connection(near)
-    far.send(data)
-    connection.receive()
-    with refused(RealPathError, "protocol-error at the sender's control socket"):
-        connection.next()
-    connection.close()
-    far.close()
-
-
-def test_a_socket_is_private_and_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    deep = tmp_path / ("x" * 90)
-    deep.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(deep))
-    server = Server()
-    assert server.path.parent.stat().st_mode & 0o777 == 0o700
-    assert server.accept(0.0) is None
-    server.close()
-    server.close()
-    assert not server.path.parent.exists()
-
-
-def test_the_types_are_those_of_the_messages() -> None:
-    stub = Path(control_pb2.__file__).with_suffix(".pyi")
-    typed = {
-        node.name: {line.target.id for line in node.body if isinstance(line, ast.AnnAssign)}
-        for node in ast.parse(stub.read_text()).body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-    }
-    real = {
-        name: set(value.DESCRIPTOR.fields_by_name)
-        for name, value in vars(control_pb2).items()
-        if hasattr(value, "DESCRIPTOR")
-    }
-    assert typed == real
 
 
 def test_ccgym_loads_protobuf_only_for_real_paths() -> None:

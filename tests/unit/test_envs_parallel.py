@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ def test_one_learner_is_a_link_environment() -> None:
     env, single = parallel_env(1, path=PATH, episode_steps=30), LinkEnv(path=PATH, episode_steps=30)
     observations, infos = env.reset(seed=4)
     assert infos == {"flow_0": {"due": True}}
+    assert env.state()[0][env.state_columns.index("link_rate_bps")] == 12e6
     assert (observations["flow_0"] == single.reset(seed=4)[0]).all()
     while env.agents:
         observations, rewards, terminated, truncated, infos = env.step(acts(env, 0.1))
@@ -60,16 +60,6 @@ def test_every_flow_has_a_clock_of_its_own() -> None:
     assert infos["flow_0"]["time_s"] == 4.0
 
 
-def test_set_and_options_and_close_are_those_of_the_other_environments() -> None:
-    env = parallel_env(2, "aurora", set={"agent.action.bounds": [-2, 2]})
-    assert [env.action_space(agent).high.tolist() for agent in env.possible_agents] == [[2.0], [2.0]]
-    with pytest.warns(UserWarning, match="did you mean 'path'"):
-        env.reset(seed=1, options={"pth": "12mbps"})
-    env.close()
-    with refused(ConfigError, "call-order"):
-        env.step({agent: np.zeros(1, np.float32) for agent in env.possible_agents})
-
-
 def test_the_same_seed_gives_the_same_packets() -> None:
     def hashed(env: Any, seed: int | None) -> str:
         env.reset(seed=seed)
@@ -77,20 +67,8 @@ def test_the_same_seed_gives_the_same_packets() -> None:
             env.step(acts(env, 0.05))
         return str(env.trajectory_hash)
 
-    env, other = parallel_env(3, "aurora", duration="6s"), parallel_env(3, "aurora", duration="6s")
-    one = [hashed(env, 1), hashed(env, None)]
-    assert one == [hashed(other, 1), hashed(other, None)]
-    again = pickle.loads(pickle.dumps(env))
-    assert hashed(again, None) == hashed(env, None)
-
-
-def test_the_state_is_the_truth() -> None:
-    env = parallel_env(2, path=PATH, privileged=True)
-    _, infos = env.reset(seed=1)
-    assert infos["flow_1"]["privileged"]["link_rate_bps"] == 12e6
-    state = env.state()
-    assert state.shape == (2, len(env.state_columns))
-    assert state[0][env.state_columns.index("link_rate_bps")] == 12e6
+    env, other = (parallel_env(3, "aurora", duration="6s") for _ in range(2))
+    assert [hashed(env, 1), hashed(env, None)] == [hashed(other, 1), hashed(other, None)]
 
 
 def test_a_step_limit_ends_it_for_all() -> None:
@@ -102,18 +80,6 @@ def test_a_step_limit_ends_it_for_all() -> None:
     assert terminated == {"flow_0": False, "flow_1": False}
 
 
-def test_pictures() -> None:
-    for mode in ("ansi", "rgb_array"):
-        env = parallel_env(2, path=PATH, render_mode=mode)
-        env.reset(seed=1)
-        for _ in range(10):
-            env.step(acts(env))
-        picture = env.render()
-        assert picture.shape == (1440, 800, 3) if mode == "rgb_array" else "flow_1" in picture
-    with refused(ConfigError, "argument-missing"):
-        parallel_env(2, path=PATH).render()
-
-
 @pytest.mark.parametrize(
     ("wrong", "what"),
     [
@@ -121,8 +87,8 @@ def test_pictures() -> None:
         (True, "wrong-type at agents"),
         ([], "wrong-type at agents"),
         ("two", "wrong-type at agents"),
-        ([5], "wrong-type at agents[0]: learner"),
-        ([{"strat": "1s"}], "unknown-key at agents[0]: learner: strat"),
+        ([5], "wrong-type at agents[0]"),
+        ([{"strat": "1s"}], "unknown-key at agents[0]: strat"),
     ],
 )
 def test_mistakes(wrong: Any, what: str) -> None:
@@ -132,8 +98,6 @@ def test_mistakes(wrong: Any, what: str) -> None:
 
 def test_actions_that_are_missing_or_wrong() -> None:
     env = parallel_env(2, path=PATH)
-    with refused(ConfigError, "call-order"):
-        env.step({})
     env.reset(seed=1)
     with refused(ConfigError, "action-shape at actions"):
         env.step({})

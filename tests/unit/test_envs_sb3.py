@@ -78,22 +78,17 @@ def test_attributes_and_methods() -> None:
     assert envs.step(draws(1, 2)[0])[3][1]["path"]["rate_mbps"] == 3.0
     with refused(ConfigError, "unsupported"):
         envs.set_attr("paths", "aurora", 0)
-    assert envs.env_method("set_progress", 0.5) == [None, None]
+    one, other = ({"kind": "fixed", "path": {**PATH, "rate": rate}} for rate in ("1mbps", "2mbps"))
+    stages = [{"until": 0.5, "paths": one}, {"until": 1.0, "paths": other}]
+    envs.set_attr("paths", {"kind": "stages", "stages": stages})
+    rates = []
+    for progress in (0.2, 0.6):
+        assert envs.env_method("set_progress", progress) == [None, None]
+        envs.reset()
+        rates.append(envs.step(draws(1, 2)[0])[3][1]["path"]["rate_mbps"])
+    assert rates == [1.0, 2.0]
     with pytest.raises(AttributeError, match="no method 'fly'"):
         envs.env_method("fly")
-
-
-def test_a_curriculum_is_moved_on() -> None:
-    def one(rate: str) -> dict[str, Any]:
-        return {"kind": "fixed", "path": {**PATH, "rate": rate}}
-
-    stages = [{"until": 0.5, "paths": one("1mbps")}, {"until": 1.0, "paths": one("2mbps")}]
-    envs = SB3LinkVecEnv(1, paths={"kind": "stages", "stages": stages}, episode_steps=1)
-    envs.reset()
-    assert envs.step(draws(1, 1)[0])[3][0]["path"]["rate_mbps"] == 1.0
-    envs.env_method("set_progress", 0.6)
-    envs.step(draws(1, 1)[0])
-    assert envs.step(draws(1, 1)[0])[3][0]["path"]["rate_mbps"] == 2.0
 
 
 def test_options_and_seeds_are_for_one_reset() -> None:
@@ -107,28 +102,6 @@ def test_options_and_seeds_are_for_one_reset() -> None:
     assert envs.step(draws(1, 2)[0])[3][0]["path"]["rate_mbps"] < 12.0
     envs.seed(1)
     assert (envs.reset() == first).all()
-
-
-def test_set_and_options_and_close_are_those_of_the_other_environments() -> None:
-    envs = SB3LinkVecEnv(2, "aurora", set={"agent.action.bounds": [-2, 2]})
-    assert envs.action_space.high.tolist() == [2.0]
-    envs.set_options({"pth": PATH})
-    with refused(ConfigError, "unknown-argument at options"):
-        envs.reset()
-    envs.set_options()
-    envs.reset()
-    envs.close()
-    with refused(ConfigError, "call-order"):
-        envs.step(draws(1, 2)[0])
-
-
-def test_a_pickled_one_continues_the_streams() -> None:
-    envs = SB3LinkVecEnv(2, "aurora")
-    envs.seed(3)
-    envs.reset()
-    again = pickle.loads(pickle.dumps(envs))
-    assert (again.reset() == envs.reset()).all()
-    assert again.observation_space == envs.observation_space
 
 
 @pytest.mark.parametrize("steps", [0, 1, 37])
@@ -182,24 +155,3 @@ def test_capture_needs_a_journal_and_a_beginning() -> None:
     envs.reset()
     with refused(ConfigError, "resume-changed"):
         SB3LinkVecEnv(1, path=PATH, journal=True).restore(envs.capture())
-
-
-def test_pictures() -> None:
-    envs = SB3LinkVecEnv(2, path=PATH, render_mode="rgb_array")
-    envs.reset()
-    envs.step(draws(1, 2)[0])
-    image = envs.render()
-    assert image is not None
-    assert image.shape == (1440, 800, 3)
-    with refused(ConfigError, "argument-missing"):
-        SB3LinkVecEnv(1, path=PATH).env_method("render")
-
-
-def test_ppo_learns_something() -> None:
-    from stable_baselines3 import PPO
-
-    envs = SB3LinkVecEnv(4, path=PATH, episode_steps=50)
-    model = PPO("MlpPolicy", envs, n_steps=64, batch_size=64, n_epochs=1, seed=1, device="cpu")
-    model.learn(512)
-    assert model.ep_info_buffer
-    assert all(np.isfinite(one["r"]) for one in model.ep_info_buffer)

@@ -69,14 +69,16 @@ def test_a_name_is_enough_and_units_are_understood() -> None:
         ({"queueing": "5ms"}, "key-missing at expert"),
         ({"kind": "best_window", "queue": "5ms"}, "unknown-key at expert.queue"),
         ({"kind": "gain_schedule", "cycle": []}, "wrong-count at expert.cycle"),
+        ({"kind": "policy", "policy": "indgo"}, "unknown-policy at agent.expert.policy"),
+        (
+            {"kind": "policy", "policy": "not/there.onnx"},
+            "policy-unreadable at expert.policy: not/there.onnx",
+        ),
     ],
 )
-def test_mistakes_say_where(
-    expert: Any,
-    what: str,
-) -> None:
+def test_mistakes_say_where(expert: Any, what: str) -> None:
     with refused(ConfigError, what):
-        read_agent({**INDIGO, "expert": expert})
+        environment(expert, count=1)
 
 
 def test_labels_are_of_the_observations_last_returned() -> None:
@@ -135,7 +137,6 @@ def test_a_path_has_its_best_window() -> None:
     rng = np.random.default_rng(1)
     batch.begin(0, rng)
     episode = batch.episodes[0]
-    assert episode is not None
     told = copy.copy(episode)
     object.__setattr__(told, "spec", episode.spec.replace('"params": {}', '"params": {"expert_window": 33}'))
     batch._begin(0, told)
@@ -164,31 +165,24 @@ def test_eagles_teacher_is_truth_free_and_fills_the_path() -> None:
     assert summary["loss"] < 0.02
 
 
-def test_an_agent_without_expert_has_no_labels() -> None:
-    env = environment(None)
+def test_where_there_are_no_labels_and_no_distances() -> None:
+    env = environment(None, count=3, threads=2)
     env.reset()
     with refused(ConfigError, "no-expert at agent.expert"):
         env.labels()
-
-
-@pytest.mark.parametrize(
-    ("expert", "words"),
-    [("fluid_bdp", "backend-unsuitable at agent.expert"), ("gain_schedule", "backend-unsuitable at agent.expert")],
-)
-def test_there_are_no_labels_on_real_paths(expert: str, words: str) -> None:
-    agent = {**INDIGO, "expert": expert}
-    batch = RealBatch(Settings.read(path=PATH, agent=agent, duration="5s", backend="emulated"), 1)
-    with refused(ConfigError, words):
-        batch.refresh_labels()
-    assert batch._deployed.agent.expert is None
-    batch.close()
-
-
-def test_rewards_may_have_no_terms() -> None:
-    env = environment("best_window", count=3, threads=2)
+    assert env.step(np.full(3, 2))[1].tolist() == [0.0, 0.0, 0.0], "rewards may have no terms"
+    for expert in ("fluid_bdp", "gain_schedule"):
+        agent = {**INDIGO, "expert": expert}
+        batch = RealBatch(Settings.read(path=PATH, agent=agent, duration="5s", backend="emulated"), 1)
+        with refused(ConfigError, "backend-unsuitable at agent.expert"):
+            batch.refresh_labels()
+        assert batch._deployed.agent.expert is None
+        batch.close()
+    env = environment(
+        "best_window", {**INDIGO, "action": {"map": {"kind": "exponential", "base": 2.0}, "target": "cwnd"}}
+    )
     env.reset()
-    _, rewards, _, _ = env.step(np.full(3, 2))
-    assert rewards.tolist() == [0.0, 0.0, 0.0]
+    assert env.label_distances().shape == (2, 0)
 
 
 # --- Distances, and policies that teach -------------------------------------------------------------------------------
@@ -210,13 +204,6 @@ def test_distances_are_least_where_the_label_is() -> None:
             seen += 1
         env.step(np.where(known, np.nan_to_num(labels), 2).astype(int))
     assert seen > 100
-
-
-def test_real_numbers_have_no_distances() -> None:
-    agent = {**INDIGO, "action": {"map": {"kind": "exponential", "base": 2.0}, "target": "cwnd"}}
-    env = environment("best_window", agent)
-    env.reset()
-    assert env.label_distances().shape == (2, 0)
 
 
 def taught_by(policy: str, of: str = "indigo", **changes: Any) -> dict[str, Any]:
@@ -261,15 +248,3 @@ def test_a_policy_teaches_other_actions() -> None:
         summary = infos[0].get("summary")
     assert seen == {0, 1, 2}
     assert summary["throughput_mbps"] > 9
-
-
-@pytest.mark.parametrize(
-    ("policy", "words"),
-    [
-        ("indgo", "unknown-policy at agent.expert.policy"),
-        ("nothing/at/all.onnx", "policy-unreadable at agent.expert.policy: nothing/at/all.onnx"),
-    ],
-)
-def test_a_policy_that_is_not_there(policy: str, words: str) -> None:
-    with refused(ConfigError, words):
-        SB3LinkVecEnv(1, path=PATH, agent=taught_by(policy))

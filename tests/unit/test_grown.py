@@ -158,25 +158,16 @@ def test_bins_join_by_progress_the_easiest_first() -> None:
         ({"every": 0}, "out-of-range at paths.every"),
         ({"random": 0}, "out-of-range at paths.random"),
         ({"kapa": 2}, "unknown-key at paths.kapa"),
+        ({**BINS, "bounds": [100, 100]}, "order-wrong at paths: bounds[1]"),
     ],
 )
 def test_mistakes_are_explained(changes: dict[str, Any], part: str) -> None:
     with refused(ConfigError, part):
-        read_paths({**SEARCH, **changes})
+        read_paths(changes if "bounds" in changes else {**SEARCH, **changes})
 
 
-def test_bounds_must_ascend() -> None:
-    with refused(ConfigError, "order-wrong at paths: bounds[1]"):
-        read_paths({**BINS, "bounds": [100, 100]})
-
-
-def test_the_scheme_must_be_known_before_training_begins() -> None:
-    config = TrainConfig.load("genet", ["environment.paths.baseline=bbrr"])
-    with refused(CcgymError, "unknown-scheme at environment.paths.baseline: bbrr"):
-        passive_agent(config.agent, "bbrr", "environment.paths.baseline")
-
-
-def test_real_paths_cannot_be_searched() -> None:
-    settings = ["environment.backend=emulated", "algorithm.n_envs=1", "algorithm.batch_size=128"]
+def test_a_search_needs_the_simulator_and_a_known_scheme() -> None:
     with refused(ConfigError, "backend-unsuitable at environment.paths"):
-        TrainConfig.load("genet", settings)
+        TrainConfig.load("genet", ["environment.backend=emulated", "algorithm.n_envs=1", "algorithm.batch_size=128"])
+    with refused(CcgymError, "unknown-scheme at environment.paths.baseline: bbrr"):
+        passive_agent(TrainConfig.load("genet").agent, "bbrr", "environment.paths.baseline")

@@ -17,7 +17,7 @@ from rich.console import Console
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from ccgym.config.configurations import find_config
-from ccgym.errors import CcgymError, ConfigError, NotFoundError
+from ccgym.errors import CcgymError, ConfigError
 from ccgym.training.algorithms.config import AlgorithmField, AnyAlgorithm, Cosine, Linear
 from ccgym.training.algorithms.supervised import schedule
 from ccgym.training.config import PolicyStyle, TrainConfig
@@ -52,11 +52,6 @@ def test_a_configuration_is_found_by_name(name: str, tmp_path: Path, monkeypatch
     (tmp_path / "configs").mkdir()
     shutil.copy(ROOT / "configs" / "aurora.yaml", tmp_path / "configs" / "aurora.yaml")
     assert find_config(name).resolve() == tmp_path / "configs" / "aurora.yaml"
-
-
-def test_an_unknown_name_is_explained() -> None:
-    with refused(NotFoundError, "unknown-configuration at config"):
-        find_config("aurra.yaml")
 
 
 @pytest.mark.parametrize(

@@ -105,11 +105,6 @@ class AlgorithmBase(Strict):
         return getattr(self, "gamma", 0.99)
 
     @property
-    def needs_expert(self) -> bool:
-        """Whether it learns from labels: ``agent.expert`` must be given."""
-        return isinstance(self, ImitationConfig)
-
-    @property
     def privileged(self) -> bool:
         """Whether the value function sees the ground truth about the path."""
         return getattr(self, "critic", "same") == "privileged"
