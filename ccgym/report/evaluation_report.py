@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -82,8 +83,10 @@ def build_report(
 def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Observer, drawn: FigureCache) -> None:
     from ccgym.report.explore import write_explore
     from ccgym.report.figure_cache import digest
+    from ccgym.report.figures import figures_of
     from ccgym.report.pdf import write_pdf
     from ccgym.report.run_figures import cell_files, drawn_runs, run_inputs
+    from ccgym.report.style import figure_files, write_figure
 
     inputs = {cell.name: digest(run_inputs(directory, cell)) for cell in results.cells}
     files = {cell.name: [one.file for one in cell_files(directory, cell)] for cell in results.cells}
@@ -100,28 +103,17 @@ def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Obse
                     drawn.note(cell.name, inputs[cell.name], files[cell.name])
                     observer.advance("figures")
     observer.begin("report", 4)
-    _draw_summaries(results, directory, summary, drawn)
+    for one in figures_of("evaluation"):
+        draw = partial(write_figure, one.draw, directory / one.name, results, paper=True)
+        drawn.renew(one.name, summary, figure_files(directory / one.name, paper=True), draw)
     observer.advance("report")
     report, pdf = page(results, directory), directory / PDF_FILE
-    if not drawn.is_current(PDF_FILE, everything, [pdf]):
-        write_pdf(report, directory, pdf)
-        drawn.note(PDF_FILE, everything, [pdf])
+    drawn.renew(PDF_FILE, everything, [pdf], lambda: write_pdf(report, directory, pdf))
     observer.advance("report")
     atomic_write(directory / HTML_FILE, report.html(directory))
     observer.advance("report")
     write_explore(results, directory)
     observer.advance("report")
-
-
-def _draw_summaries(results: ResultSet, directory: Path, inputs: str, drawn: FigureCache) -> None:
-    from ccgym.report.figures import figures_of
-    from ccgym.report.style import figure_files, write_figure
-
-    for one in figures_of("evaluation"):
-        files = figure_files(directory / one.name, paper=True)
-        if not drawn.is_current(one.name, inputs, files):
-            write_figure(one.draw, directory / one.name, results, paper=True)
-            drawn.note(one.name, inputs, files)
 
 
 def _numbers(results: ResultSet) -> str:

@@ -133,7 +133,7 @@ def explore_values(results: ResultSet, directory: Path) -> dict[str, Any]:
         results: The experiment.
         directory: Where its series are; a run without them has numbers only.
     """
-    license_text = (UPLOT / "LICENSE").read_text(encoding="utf-8").strip()
+    script, style = chart_library()
     return {
         "results": results,
         "parameters": results.parameters,
@@ -144,10 +144,16 @@ def explore_values(results: ResultSet, directory: Path) -> dict[str, Any]:
         "run_table": run_table(results),
         "sections": (),
         "data": page_data(results, directory),
-        "uplot_license": Markup(license_text.replace("*/", "* /")),
-        "uplot_script": Markup((UPLOT / "uPlot.iife.min.js").read_text(encoding="utf-8")),
-        "uplot_style": Markup((UPLOT / "uPlot.min.css").read_text(encoding="utf-8")),
+        "uplot_script": Markup(script),
+        "uplot_style": Markup(style),
     }
+
+
+def chart_library() -> tuple[str, str]:
+    """Script and style sheet of uPlot, the script with its license."""
+    names = ("LICENSE", "uPlot.iife.min.js", "uPlot.min.css")
+    license_text, script, style = ((UPLOT / name).read_text(encoding="utf-8") for name in names)
+    return f"/*! {license_text.strip().replace('*/', '* /')} */\n{script}", style
 
 
 def run_table(results: ResultSet) -> Table:

@@ -9,10 +9,10 @@ from typing import Final
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
+from ccgym.report.coordinates import coordinate_parts
 from ccgym.report.figures import figure
-from ccgym.report.style import INK, MUTED, blank_figure
+from ccgym.report.style import INK, MUTED, PLAIN, blank_figure
 
 PANEL_IN: Final = (3.1, 2.6)
 COLUMNS: Final = 3
@@ -51,7 +51,7 @@ def gap_search_figure(searches: Mapping[int, Rows], *, title: str = "", color: s
                 panel.set_yscale("symlog", linthresh=min(positive))
             else:
                 panel.set_yscale("log")
-            panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            panel.yaxis.set_major_formatter(PLAIN)
         panel.set_title(label(name), fontsize=10, color=INK)
         panel.tick_params(labelsize=8)
     panels[0].axhline(0, color=INK, linewidth=0.8)
@@ -67,10 +67,7 @@ def gap_search_figure(searches: Mapping[int, Rows], *, title: str = "", color: s
 
 def label(name: str) -> str:
     """A column's name for people: ``one_way_delay_ms`` is *one way delay, ms*."""
-    for suffix, unit in (("_mbps", "Mbit/s"), ("_ms", "ms"), ("_bdp", "BDP"), ("_packets", "packets")):
-        if name.endswith(suffix):
-            return f"{name.removesuffix(suffix).replace('_', ' ')}, {unit}"
-    return f"{name.replace('_', ' ')}, reward per decision" if name == "gap" else name.replace("_", " ")
+    return "gap, reward per decision" if name == "gap" else ", ".join(filter(None, coordinate_parts(name)))
 
 
 def _scatter(
