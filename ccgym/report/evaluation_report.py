@@ -15,6 +15,7 @@ from ccgym.evaluation.pantheon.write import run_text
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.scheme_summary import CellResult
 from ccgym.files import atomic_write
+from ccgym.report import pantheon_words as words
 from ccgym.report.differences_table import EXPLANATION as DIFFERENCES_EXPLAINED
 from ccgym.report.differences_table import MOST_ON_SCREEN, differences_table
 from ccgym.report.evaluation_table import (
@@ -26,17 +27,6 @@ from ccgym.report.evaluation_table import (
     run_facts,
 )
 from ccgym.report.page import Block, Code, Details, Flag, Heading, Page, Picture, Text
-from ccgym.report.pantheon_words import (
-    figures_title,
-    flow_table,
-    generated,
-    git_summary,
-    published_table,
-    repeated,
-    statistics_title,
-    system_info,
-    tested,
-)
 from ccgym.report.table import counted
 
 if TYPE_CHECKING:
@@ -133,11 +123,11 @@ def page(results: ResultSet, directory: Path) -> Page:
     from ccgym.report.explore import EXPLORE_FILE
     from ccgym.report.figures import figures_of
 
-    phrase, path = tested(results)
-    table, published = evaluation_table(results), published_table(results)
+    phrase, path = words.tested(results)
+    table, published = evaluation_table(results), words.published_table(results)
     pairs = differences_table(results.differences, {one.key: one.label for one in results.styles})
     first, *others = (Picture(f"{one.name}.svg", one.title) for one in figures_of("evaluation"))
-    system = [Code("\n".join(lines)) for lines in (system_info(results), git_summary(results)) if lines]
+    system = [Code("\n".join(lines)) for lines in (words.system_info(results), words.git_summary(results)) if lines]
     problems: list[Block] = [
         *(Flag(f"{one.scheme}, run {one.run} failed", f"{one.error} (seed {one.seed})") for one in results.failures),
         *(
@@ -149,12 +139,12 @@ def page(results: ResultSet, directory: Path) -> Page:
         Text("Explore it: every run over time, any two side by side", link=EXPLORE_FILE),
         Text(phrase),
         *([Code(path)] if path else []),
-        Text(" ".join(repeated(results))),
+        Text(" ".join(words.repeated(results))),
         Details("System info and Git summary", "", system),
         first,
         table,
         Text(explanation(results), "muted"),
-        flow_table(results),
+        words.flow_table(results),
         *([Details("Published runs", results.published_source, [published])] if published else []),
         *([Heading("Look at this first"), *problems] if problems else []),
     ]
@@ -172,7 +162,7 @@ def page(results: ResultSet, directory: Path) -> Page:
         again += [("Repeatable", REAL) if results.real else ("Trajectory", f"{results.trajectory_hash} {SIMULATED}")]
     return Page(
         title=f"Pantheon report: {results.parameters['path_name']}",
-        lead=generated(),
+        lead=words.generated(),
         blocks=blocks,
         provenance=results.provenance,
         made=[*again, ("Took", f"{results.wall_s:.1f} s for {counted(len(results.cells), 'run')}")],
@@ -193,13 +183,13 @@ def _run(results: ResultSet, cell: CellResult, label: str, directory: Path) -> D
     blocks: list[Block] = []
     blocks += [one for one in said if one.text]
     for link in cell_links(cell):
-        blocks.append(Heading(figures_title(cell, label, link), level=3))
+        blocks.append(Heading(words.figures_title(cell, label, link), level=3))
         blocks += [
             Picture(one.file.name, f"{label}, run {cell.run}: {one.figure.title}")
             for one in run_files(directory, cell.scheme, cell.run, link)
             if not one.paper
         ]
-    return Details(statistics_title(cell, label), run_facts(cell), blocks, open=cell.run == 1)
+    return Details(words.statistics_title(cell, label), run_facts(cell), blocks, open=cell.run == 1)
 
 
 def release_text(report: Mapping[str, Any] | None) -> str:

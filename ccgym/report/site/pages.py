@@ -21,7 +21,7 @@ from ccgym.experiments.detail import FLOW_SERIES
 from ccgym.experiments.operating_points import operating_points
 from ccgym.files import atomic_write
 from ccgym.report.experiment_report import TONES, WORDS
-from ccgym.report.explore import chart_library
+from ccgym.report.explore import chart_library, without
 from ccgym.report.page import TEMPLATES, write_page
 from ccgym.report.site.database import write_database
 from ccgym.report.site.results import Stored, StoredExperiments, StoredReport
@@ -282,11 +282,8 @@ def _values(
 
 def _commands(one: StoredExperiments, schemes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """The command that makes the numbers of each scheme again."""
-    words = shlex.split(one.document["provenance"].get("command") or "")
+    words = without(shlex.split(one.provenance.get("command") or ""), ["--schemes"], ())
     texts = dict(zip((s["key"] for s in one.schemes), one.document["parameters"]["schemes"], strict=True))
-    if "--schemes" in words:
-        place = words.index("--schemes")
-        words = [*words[:place], *words[place + 2 :]]
     return {s["key"]: shlex.join([*words, "--schemes", texts[s["key"]]]) if words else "" for s in schemes}
 
 
