@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
 from ccgym.evaluation.differences import Difference, PairVerdict
@@ -22,45 +22,34 @@ EXPLANATION: Final = (
 )
 
 
-@dataclass(frozen=True)
-class Quantity:
-    """A column of the table."""
-
-    name: str
-    label: str
-    unit: str
-    scale: float = 1.0
-    """What a value is multiplied with where it is shown."""
-
-
 QUANTITIES: Final = (
-    Quantity("throughput_mbps", "throughput", "Mbit/s"),
-    Quantity("delay_p95_ms", "95th %-ile\ndelay", "ms"),
-    Quantity("loss", "loss", "%", 100),
+    Column("throughput_mbps", "throughput", "Mbit/s"),
+    Column("delay_p95_ms", "95th %-ile\ndelay", "ms"),
+    Column("loss", "loss", "%"),
 )
 """What evaluations compare."""
 
 
 def differences_table(
-    found: Iterable[Difference], labels: Mapping[str, str], quantities: Sequence[Quantity] = QUANTITIES
+    found: Iterable[Difference], labels: Mapping[str, str], quantities: Sequence[Column] = QUANTITIES
 ) -> Table:
     """A row for each pair of schemes, a column for each quantity.
 
     Args:
         found: The differences.
         labels: Names of the schemes by key.
-        quantities: The columns.
+        quantities: The columns; percentages are fractions.
     """
     by_pair: dict[tuple[str, str], dict[str, Difference]] = {}
     for one in found:
         by_pair.setdefault((one.first, one.second), {})[one.quantity] = one
     columns = [Column("pair", "difference", align="left")]
-    columns += [Column(one.name, one.label, one.unit, short=f"{one.label} {one.unit}") for one in quantities]
+    columns += [replace(one, short=f"{one.label} {one.unit}") for one in quantities]
     rows = [
         Row(
             {
                 "pair": f"{labels.get(first, first)}\n− {labels.get(second, second)}",
-                **{one.name: _cell(own[one.name], one.scale) for one in quantities if one.name in own},
+                **{one.name: _cell(own[one.name], one.unit) for one in quantities if one.name in own},
             }
         )
         for (first, second), own in by_pair.items()
@@ -68,7 +57,8 @@ def differences_table(
     return Table(columns, rows, kind="stack")
 
 
-def _cell(one: Difference, scale: float) -> Cell:
+def _cell(one: Difference, unit: str) -> Cell:
+    scale = 100 if unit == "%" else 1
     text = f"{one.mean * scale:+.2f}"
     if one.low is not None and one.high is not None:
         text += f" ({one.low * scale:+.2f} to {one.high * scale:+.2f})"

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ from ccgym.evaluation.pantheon.write import run_text
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.scheme_summary import CellResult
 from ccgym.files import atomic_write
+from ccgym.report import pantheon_words as words
 from ccgym.report.differences_table import EXPLANATION as DIFFERENCES_EXPLAINED
 from ccgym.report.differences_table import MOST_ON_SCREEN, differences_table
 from ccgym.report.evaluation_table import (
@@ -25,17 +27,6 @@ from ccgym.report.evaluation_table import (
     run_facts,
 )
 from ccgym.report.page import Block, Code, Details, Flag, Heading, Page, Picture, Text
-from ccgym.report.pantheon_words import (
-    figures_title,
-    flow_table,
-    generated,
-    git_summary,
-    published_table,
-    repeated,
-    statistics_title,
-    system_info,
-    tested,
-)
 from ccgym.report.table import counted
 
 if TYPE_CHECKING:
@@ -85,8 +76,10 @@ def _build(
 ) -> None:
     from ccgym.report.explore import write_explore
     from ccgym.report.figure_cache import digest
+    from ccgym.report.figures import figures_of
     from ccgym.report.pdf import write_pdf
     from ccgym.report.run_figures import cell_files, drawn_runs, run_inputs
+    from ccgym.report.style import figure_files, write_figure
 
     inputs = {cell.name: digest(run_inputs(directory, cell)) for cell in results.cells if runs}
     files = {cell.name: [one.file for one in cell_files(directory, cell)] for cell in results.cells if runs}
@@ -103,28 +96,17 @@ def _build(
                     drawn.note(cell.name, inputs[cell.name], files[cell.name])
                     observer.advance("figures")
     observer.begin("report", 4)
-    _draw_summaries(results, directory, summary, drawn, paper=runs)
+    for one in figures_of("evaluation"):
+        draw = partial(write_figure, one.draw, directory / one.name, results, paper=runs)
+        drawn.renew(one.name, summary, figure_files(directory / one.name, paper=runs), draw)
     observer.advance("report")
     report, pdf = page(results, directory, runs=runs), directory / PDF_FILE
-    if not drawn.is_current(PDF_FILE, everything, [pdf]):
-        write_pdf(report, directory, pdf)
-        drawn.note(PDF_FILE, everything, [pdf])
+    drawn.renew(PDF_FILE, everything, [pdf], lambda: write_pdf(report, directory, pdf))
     observer.advance("report")
     atomic_write(directory / HTML_FILE, report.html(directory))
     observer.advance("report")
     write_explore(results, directory)
     observer.advance("report")
-
-
-def _draw_summaries(results: ResultSet, directory: Path, inputs: str, drawn: FigureCache, *, paper: bool) -> None:
-    from ccgym.report.figures import figures_of
-    from ccgym.report.style import figure_files, write_figure
-
-    for one in figures_of("evaluation"):
-        files = figure_files(directory / one.name, paper=paper)
-        if not drawn.is_current(one.name, inputs, files):
-            write_figure(one.draw, directory / one.name, results, paper=paper)
-            drawn.note(one.name, inputs, files)
 
 
 def _numbers(results: ResultSet) -> str:
@@ -145,11 +127,11 @@ def page(results: ResultSet, directory: Path, *, runs: bool = True) -> Page:
     from ccgym.report.explore import EXPLORE_FILE
     from ccgym.report.figures import figures_of
 
-    phrase, path = tested(results)
-    table, published = evaluation_table(results), published_table(results)
+    phrase, path = words.tested(results)
+    table, published = evaluation_table(results), words.published_table(results)
     pairs = differences_table(results.differences, {one.key: one.label for one in results.styles})
     first, *others = (Picture(f"{one.name}.svg", one.title) for one in figures_of("evaluation"))
-    system = [Code("\n".join(lines)) for lines in (system_info(results), git_summary(results)) if lines]
+    system = [Code("\n".join(lines)) for lines in (words.system_info(results), words.git_summary(results)) if lines]
     problems: list[Block] = [
         *(Flag(f"{one.scheme}, run {one.run} failed", f"{one.error} (seed {one.seed})") for one in results.failures),
         *(
@@ -161,12 +143,12 @@ def page(results: ResultSet, directory: Path, *, runs: bool = True) -> Page:
         Text("Explore it: every run over time, any two side by side", link=EXPLORE_FILE),
         Text(phrase),
         *([Code(path)] if path else []),
-        Text(" ".join(repeated(results))),
+        Text(" ".join(words.repeated(results))),
         Details("System info and Git summary", "", system),
         first,
         table,
         Text(explanation(results), "muted"),
-        flow_table(results),
+        words.flow_table(results),
         *([Details("Published runs", results.published_source, [published])] if published else []),
         *([Heading("Look at this first"), *problems] if problems else []),
     ]
@@ -188,7 +170,7 @@ def page(results: ResultSet, directory: Path, *, runs: bool = True) -> Page:
         again += [("Repeatable", REAL) if results.real else ("Trajectory", f"{results.trajectory_hash} {SIMULATED}")]
     return Page(
         title=f"Pantheon report: {results.parameters['path_name']}",
-        lead=generated(),
+        lead=words.generated(),
         blocks=blocks,
         provenance=results.provenance,
         made=[*again, ("Took", f"{results.wall_s:.1f} s for {counted(len(results.cells), 'run')}")],
@@ -209,13 +191,13 @@ def _run(results: ResultSet, cell: CellResult, label: str, directory: Path, *, f
     blocks: list[Block] = []
     blocks += [one for one in said if one.text]
     for link in cell_links(cell) if figures else ():
-        blocks.append(Heading(figures_title(cell, label, link), level=3))
+        blocks.append(Heading(words.figures_title(cell, label, link), level=3))
         blocks += [
             Picture(one.file.name, f"{label}, run {cell.run}: {one.figure.title}")
             for one in run_files(directory, cell.scheme, cell.run, link)
             if not one.paper
         ]
-    return Details(statistics_title(cell, label), run_facts(cell), blocks, open=cell.run == 1, paper=figures)
+    return Details(words.statistics_title(cell, label), run_facts(cell), blocks, open=cell.run == 1, paper=figures)
 
 
 def release_text(report: Mapping[str, Any] | None) -> str:

@@ -184,31 +184,24 @@ def _caption(results: ResultSet) -> str:
 
 def exact_table(results: ResultSet) -> Table:
     """Exact numbers with units in the column names, for CSV; loss and utilization are fractions."""
-    names = ["scheme", "label", "runs", "valid_runs", "identical_runs"]
-    names += ["limited_runs", "unavailable"] if results.real else []
-    names += [f"{column.name}_{part}" for column in (*MEASURED, *_frames(results)) for part in ("mean", "std")]
-    names += [f"published_{name}" for name in PUBLISHED_COLUMNS]
-    return Table([Column(name, name) for name in names], [_exact_row(summary) for summary in results.schemes])
+    rows = [Row(_exact(summary, results)) for summary in results.schemes]
+    return Table([Column(name, name) for name in (rows[0].values if rows else ())], rows)
 
 
-def _exact_row(summary: SchemeSummary) -> Row:
+def _exact(summary: SchemeSummary, results: ResultSet) -> dict[str, Any]:
     values: dict[str, Any] = {
         "scheme": summary.style.key,
         "label": summary.style.label,
         "runs": len(summary.runs),
         "valid_runs": len(summary.valid_runs),
         "identical_runs": summary.identical_runs,
-        "limited_runs": len(summary.limited_runs),
-        "unavailable": summary.unavailable,
     }
-    found: dict[str, Spread | None] = {column.name: getattr(summary, column.name) for column in MEASURED}
-    found |= {column.name: summary.of_frames(column.name) for column in FRAMES}
-    for name, measured in found.items():
-        if measured is not None:
-            values |= {f"{name}_mean": measured.mean, f"{name}_std": measured.std}
-    if summary.published is not None:
-        values |= {f"published_{name}": getattr(summary.published, name) for name in PUBLISHED_COLUMNS}
-    return Row(values)
+    if results.real:
+        values |= {"limited_runs": len(summary.limited_runs), "unavailable": summary.unavailable}
+    for name in [one.name for one in (*MEASURED, *_frames(results))]:
+        found = getattr(summary, name) if hasattr(summary, name) else summary.of_frames(name)
+        values |= {f"{name}_mean": found and found.mean, f"{name}_std": found and found.std}
+    return values | {f"published_{name}": getattr(summary.published, name, None) for name in PUBLISHED_COLUMNS}
 
 
 def run_facts(cell: CellResult) -> str:

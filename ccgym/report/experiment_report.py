@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.observer import Observer
 from ccgym.evaluation.results_file import RESULTS_FILE
 from ccgym.evaluation.spread import Spread
@@ -17,9 +16,9 @@ from ccgym.experiments.outcome import ConditionResult, Outcome, Test, Verdict
 from ccgym.experiments.request import Written
 from ccgym.experiments.views.results import ExperimentResults, merit
 from ccgym.report.coordinates import coordinate_parts, value_text
-from ccgym.report.differences_table import EXPLANATION, MOST_ON_SCREEN, Quantity, differences_table, undecided_text
+from ccgym.report.differences_table import EXPLANATION, MOST_ON_SCREEN, differences_table, undecided_text
 from ccgym.report.evaluation_table import IDENTICAL_MARK
-from ccgym.report.page import Block, Details, Facts, Heading, Page, Picture, Text, flags, runs_fact, write_report
+from ccgym.report.page import Block, Details, Facts, Heading, Page, Picture, Text, experiments_page, flags, write_report
 from ccgym.report.table import NOTHING, Cell, Column, Row, Table, Tone, counted
 
 if TYPE_CHECKING:
@@ -71,11 +70,11 @@ def _compared(result: ExperimentResults, test: Test) -> Sequence[RenderableType]
 
 def compared_table(results: ExperimentResults, test: Test) -> Table:
     """Every condition, and within it every scheme, with means and deviations over the runs; the best in bold."""
-    names = list(dict.fromkeys(name for one in test.conditions for name in one.at))
+    at_names = coordinate_columns(test, align="left")
     columns = [
-        *(Column(f"at {name}", *coordinate_parts(name), value_text, align="left") for name in names),
+        *at_names,
         Column("scheme", "scheme", align="left"),
-        *(Column(one.key, one.label, one.unit, _deviation(one)) for one in test.metrics),
+        *(Column(one.key, one.label, one.unit, partial(_deviation, one)) for one in test.metrics),
         Column("runs", "runs"),
     ]
     rows, notes = [], []
@@ -97,7 +96,7 @@ def compared_table(results: ExperimentResults, test: Test) -> Table:
             )
             for style, outcome in results.of_test(test)
         }
-        at = {f"at {name}": "" if place else "all" for place, name in enumerate(names)}
+        at = {one.name: "" if place else "all" for place, one in enumerate(at_names)}
         rows += _compared_rows(results, test, at, found)
         notes.append("all: means over all conditions; of what depends on the links' rates and delays, mean ranks")
     return Table(columns, rows, notes=notes, kind="stack")
@@ -141,9 +140,7 @@ def pairs_table(results: ExperimentResults, test: Test) -> Table:
     """Which scheme is better than which, over all conditions."""
     labels = {style.key: style.label for style in results.styles}
     quantities = [
-        Quantity(f"{one.key}_rank", f"rank in\n{one.label}", "")
-        if test.ranks(one)
-        else Quantity(one.key, one.label, one.unit, 100 if one.unit == "%" else 1)
+        Column(f"{one.key}_rank", f"rank in\n{one.label}") if test.ranks(one) else Column(one.key, one.label, one.unit)
         for one in test.metrics
         if one.better in ("higher", "lower")
     ]
@@ -211,7 +208,7 @@ def criteria_table(results: ExperimentResults, test: Test) -> Table:
             metric = test.by_key(one.metric)
             values = {
                 "scheme": style.label if place == 0 else "",
-                "criterion": f"{metric.label}, {one.group}" if one.group else metric.label,
+                "criterion": criterion_text(metric, one),
                 "found": metric.show(one.value),
                 "interval": interval_text(metric, one),
                 "passes": threshold_text(metric, one),
@@ -223,6 +220,17 @@ def criteria_table(results: ExperimentResults, test: Test) -> Table:
     if not results.source.intervals:
         names.remove("interval")
     return Table([Column(name, name, align="left" if name in left else "right") for name in names], rows)
+
+
+def coordinate_columns(test: Test, align: Literal["left", "right"] = "right") -> list[Column]:
+    """The coordinates of a test's conditions; their names begin with ``at``, since a metric may be called so, too."""
+    names = dict.fromkeys(name for one in test.conditions for name in one.at)
+    return [Column(f"at {name}", *coordinate_parts(name), value_text, align=align) for name in names]
+
+
+def criterion_text(metric: Metric, criterion: Criterion) -> str:
+    """``utilization, rate 10 Mbit/s``."""
+    return f"{metric.label}, {criterion.group}" if criterion.group else metric.label
 
 
 def interval_text(metric: Metric, criterion: Criterion) -> str:
@@ -245,13 +253,10 @@ def threshold_text(metric: Metric, criterion: Criterion) -> str:
 
 def conditions_table(test: Test, outcome: Outcome) -> Table:
     """Every condition of a test with the means of its metrics, for one scheme."""
-    names = list(dict.fromkeys(name for one in outcome.conditions for name in one.at))
     columns = [
-        *(
-            Column(f"at {name}", *coordinate_parts(name), value_text) for name in names
-        ),  # a metric may be called so, too
+        *coordinate_columns(test),
         Column("inside", "training range"),
-        *(Column(one.key, one.label, format=_range(one)) for one in test.metrics),
+        *(Column(one.key, one.label, format=partial(range_text, one)) for one in test.metrics),
         Column("runs", "runs"),
     ]
     inside = {None: None, True: "inside", False: "outside"}
@@ -263,24 +268,16 @@ def conditions_table(test: Test, outcome: Outcome) -> Table:
     return Table(columns, rows)
 
 
-def _deviation(metric: Metric) -> Callable[[Spread], str]:
-    """Formats the mean of a metric, with its standard deviation over several runs, without their unit."""
-
-    def text(spread: Spread) -> str:
-        values = [spread.mean] if spread.std is None else [spread.mean, spread.std]
-        return " ± ".join(metric.show(value).removesuffix(f" {metric.unit}") for value in values)
-
-    return text
+def _deviation(metric: Metric, spread: Spread) -> str:
+    """The mean of a metric, with its standard deviation over several runs, without their unit."""
+    values = [spread.mean] if spread.std is None else [spread.mean, spread.std]
+    return " ± ".join(metric.show(value).removesuffix(f" {metric.unit}") for value in values)
 
 
-def _range(metric: Metric) -> Callable[[Spread], str]:
-    """Formats the mean of a metric, with the range from min to max over several runs."""
-
-    def text(spread: Spread) -> str:
-        span = f" ({metric.show(spread.low)} to {metric.show(spread.high)})" if spread.count > 1 else ""
-        return f"{metric.show(spread.mean)}{span}"
-
-    return text
+def range_text(metric: Metric, spread: Spread) -> str:
+    """The mean of a metric, with the range from min to max over several runs."""
+    span = f" ({metric.show(spread.low)} to {metric.show(spread.high)})" if spread.count > 1 else ""
+    return f"{metric.show(spread.mean)}{span}"
 
 
 def trained(results: ExperimentResults) -> list[str]:
@@ -296,12 +293,12 @@ def page(results: ExperimentResults) -> Page:
     """The report."""
     from ccgym.report.figures import figures_of
 
-    made, title = results.provenance, results.source.title
-    extent = f"{results.extent}; root seed {results.parameters['seed']}, {PLACES[made['backend']]}, {made['started']}"
-    return Page(
-        title=f"{title[0].upper()}{title[1:]}",
-        lead=f"{counted(len(results.styles), 'scheme')}, {counted(len(results.tests), 'test')}, {extent}.",
-        blocks=[
+    title = results.source.title
+    return experiments_page(
+        results,
+        f"{title[0].upper()}{title[1:]}",
+        f"{counted(len(results.styles), 'scheme')}, {counted(len(results.tests), 'test')}, {results.extent}",
+        [
             *(
                 Picture(f"{overall_file(results, one.name)}.svg", one.title, partial(one.draw, results))
                 for one in figures_of("experiment")
@@ -319,8 +316,6 @@ def page(results: ExperimentResults) -> Page:
                 for block in (Heading(test.title, test.name), *test_blocks(results, test))
             ),
         ],
-        provenance=made,
-        made=[("Experiment", str(made["path"])), runs_fact(made)],
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import shlex
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -118,7 +118,10 @@ METRICS: Final = (
 )
 """Numbers of a run, those of all its flows together."""
 
-_SCALES: Final = {"%": 100.0}
+
+def _scale(column: Column) -> float:
+    """By what numbers are multiplied where they are shown."""
+    return 100.0 if column.unit == "%" else 1.0
 
 
 def write_explore(results: ResultSet, directory: Path) -> None:
@@ -133,7 +136,7 @@ def explore_values(results: ResultSet, directory: Path) -> dict[str, Any]:
         results: The experiment.
         directory: Where its series are; a run without them has numbers only.
     """
-    license_text = (UPLOT / "LICENSE").read_text(encoding="utf-8").strip()
+    script, style = chart_library()
     return {
         "results": results,
         "parameters": results.parameters,
@@ -144,10 +147,16 @@ def explore_values(results: ResultSet, directory: Path) -> dict[str, Any]:
         "run_table": run_table(results),
         "sections": (),
         "data": page_data(results, directory),
-        "uplot_license": Markup(license_text.replace("*/", "* /")),
-        "uplot_script": Markup((UPLOT / "uPlot.iife.min.js").read_text(encoding="utf-8")),
-        "uplot_style": Markup((UPLOT / "uPlot.min.css").read_text(encoding="utf-8")),
+        "uplot_script": Markup(script),
+        "uplot_style": Markup(style),
     }
+
+
+def chart_library() -> tuple[str, str]:
+    """Script and style sheet of uPlot, the script with its license."""
+    names = ("LICENSE", "uPlot.iife.min.js", "uPlot.min.css")
+    license_text, script, style = ((UPLOT / name).read_text(encoding="utf-8") for name in names)
+    return f"/*! {license_text.strip().replace('*/', '* /')} */\n{script}", style
 
 
 def run_table(results: ResultSet) -> Table:
@@ -209,7 +218,7 @@ def page_data(results: ResultSet, directory: Path) -> dict[str, Any]:
             {
                 "label": column.label,
                 "unit": column.unit,
-                "scale": _SCALES.get(column.unit, 1.0),
+                "scale": _scale(column),
                 "digits": len(column.format(0.0).partition(".")[2]),
             }
             for column in METRICS
@@ -247,7 +256,7 @@ class Commands:
         """The command that makes a run and its figures: alone, as far as the scheme's runs go without it."""
         if cell.scheme not in self.texts:
             return self.whole
-        words = _without(shlex.split(self.whole))
+        words = without(shlex.split(self.whole))
         return shlex.join([*words, "--schemes", self.texts[cell.scheme], "--runs", str(cell.run)])
 
 
@@ -256,14 +265,15 @@ _REPLACED: Final = ("--schemes", "--runs", "--out", "--jobs")
 _LEFT_OUT: Final = ("--grow", "--json", "--random-order")
 
 
-def _without(words: Sequence[str]) -> list[str]:
-    """A command line without the options that say which runs are made, and where to."""
+def without(words: Iterable[str], options: Container[str] = _REPLACED, flags: Container[str] = _LEFT_OUT) -> list[str]:
+    """A command line without some options and their values: by default those that say which runs are made, and where
+    to."""
     kept: list[str] = []
     rest = iter(words)
     for word in rest:
-        if word in _REPLACED:
+        if word in options:
             next(rest, None)
-        elif word not in _LEFT_OUT and word.partition("=")[0] not in _REPLACED:
+        elif word not in flags and word.partition("=")[0] not in options:
             kept.append(word)
     return kept
 
@@ -271,7 +281,7 @@ def _without(words: Sequence[str]) -> list[str]:
 def _scheme(summary: SchemeSummary) -> dict[str, Any]:
     def spread(column: Column) -> list[float | None] | None:
         if column.name in PUBLISHED_COLUMNS:  # as in the table: of rounded numbers
-            found, scale = summary.as_printed(column.name), _SCALES.get(column.unit, 1.0)
+            found, scale = summary.as_printed(column.name), _scale(column)
         else:
             found, scale = Spread.of(_number(cell, column.name) for cell in summary.valid_runs), 1.0
         if found is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -51,6 +51,12 @@ class FigureCache:
         mark = self._mark(inputs, files)
         if mark is not None:
             self._known[name] = mark
+
+    def renew(self, name: str, inputs: str, files: Sequence[Path], draw: Callable[[], object]) -> None:
+        """Draw a figure unless it is as it would be drawn again; see :meth:`is_current`."""
+        if not self.is_current(name, inputs, files):
+            draw()
+            self.note(name, inputs, files)
 
     def write(self) -> None:
         """Write the digests."""

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.observer import Observer
 from ccgym.experiments.request import Written
 from ccgym.experiments.views.league import League
 from ccgym.experiments.views.league_section import WEIGHTS, LeagueSection
-from ccgym.report.page import Block, Facts, Heading, Page, Text, drawn, flags, runs_fact, warnings, write_report
+from ccgym.report.page import Block, Facts, Heading, Page, Text, drawn, experiments_page, flags, warnings, write_report
 from ccgym.report.ranking_table import ranked_row, ranking_columns, score_text
 from ccgym.report.table import Column, Row, Table, counted, number
 
@@ -196,11 +195,4 @@ def page(league: League) -> Page:
             ]
     if league.weighted:
         blocks += [Heading("Weights", "weights"), weights_table(league), Text(WEIGHTS_EXPLAINED, "muted")]
-    made = league.provenance
-    return Page(
-        title=league.source.title,
-        lead=f"{extent(league)}; root seed {league.parameters['seed']}, {PLACES[made['backend']]}, {made['started']}.",
-        blocks=blocks,
-        provenance=made,
-        made=[("Experiment", str(made["path"])), runs_fact(made)],
-    )
+    return experiments_page(league, league.source.title, extent(league), blocks)

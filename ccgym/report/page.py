@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.observer import Observer
 from ccgym.evaluation.results_file import RESULTS_FILE, TABLE_FILE
 from ccgym.experiments.request import Written
@@ -211,9 +212,16 @@ def warnings(lines: Iterable[str]) -> list[Block]:
     return [Text(one, "warning-text") for one in lines]
 
 
-def runs_fact(provenance: Mapping[str, Any]) -> tuple[str, str]:
-    """How long the runs of experiments took."""
-    return "Runs", f"{provenance['runs_s']} s one after another, those of earlier calls included"
+def experiments_page(
+    results: Any, title: str, lead: str, blocks: Sequence[Block], *, says_file: bool = True, wide: bool = False
+) -> Page:
+    """A page on the results of experiments: below its title stands what was run, where and when, at its end how long
+    the runs took and, with ``says_file``, of what file they are."""
+    made = results.provenance
+    where = f"root seed {results.parameters['seed']}, {PLACES[made['backend']]}, {made['started']}"
+    experiment = [("Experiment", str(made["path"]))] if says_file else []
+    took = f"{made['runs_s']} s one after another, those of earlier calls included"
+    return Page(title, f"{lead}; {where}.", blocks, made, [*experiment, ("Runs", took)], wide)
 
 
 def write_report(

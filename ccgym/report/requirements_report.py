@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.observer import Observer
 from ccgym.experiments.criteria import Criterion
 from ccgym.experiments.outcome import WORST_FIRST, Outcome, Test
@@ -19,13 +18,15 @@ from ccgym.invocation import command
 from ccgym.report.experiment_report import (
     TONES,
     WORDS,
+    criterion_text,
     interval_text,
+    range_text,
     remarks,
     test_blocks,
     threshold_text,
     trained,
 )
-from ccgym.report.page import Block, Facts, Heading, Page, Text, runs_fact, write_report
+from ccgym.report.page import Block, Facts, Heading, Page, Text, experiments_page, write_report
 from ccgym.report.table import NOTHING, Cell, Column, Row, Table, counted
 from ccgym.schemes.style import SchemeStyle
 
@@ -154,9 +155,8 @@ def _line(results: ExperimentResults, style: SchemeStyle, row: Requirement, test
         return shown
     metric = test.by_key(one.metric)
     interval = interval_text(metric, one)
-    measured = f"{metric.label}, {one.group}" if one.group else metric.label
     return shown | {
-        "measure": _wrapped(measured),
+        "measure": _wrapped(criterion_text(metric, one)),
         "threshold": threshold_text(metric, one),
         "found": f"{metric.show(one.value)}\n({interval})" if interval else metric.show(one.value),
     }
@@ -180,15 +180,13 @@ def confirmed_table(results: ExperimentResults) -> Table:
     rows = []
     for one in results.confirmed:
         metric = titles[one.test].by_key(one.metric)
-        spread = one.simulated
-        span = f" ({metric.show(spread.low)} to {metric.show(spread.high)})" if spread.count > 1 else ""
         rows.append(
             Row(
                 {
                     "test": titles[one.test].title,
                     "condition": one.condition,
                     "metric": metric.label,
-                    "simulated": f"{metric.show(spread.mean)}{span}",
+                    "simulated": range_text(metric, one.simulated),
                     "real": metric.show(one.real),
                     "agrees": Cell("agrees", "good") if one.agrees else Cell("differs", "bad"),
                 }
@@ -231,7 +229,7 @@ def _described(results: ExperimentResults) -> str:
 
 def page(results: ExperimentResults) -> Page:
     """The report: the table, what is open, the sample, then a section per row."""
-    made, rest = results.provenance, open_table(results)
+    rest = open_table(results)
     still: list[Block] = [Heading("Not tested yet, or for the author to write", "open"), rest] if rest.rows else []
     blocks: list[Block] = [
         *map(Text, _counts(results)),
@@ -260,12 +258,5 @@ def page(results: ExperimentResults) -> Page:
         for test in tests:
             blocks += [Heading(test.title, level=3), *test_blocks(results, test)]
     asked = f"{counted(len(results.source.rows), 'row')}, {counted(len(results.tests), 'experiment')}, {results.extent}"
-    place = f"root seed {results.parameters['seed']}, {PLACES[made['backend']]}, {made['started']}"
-    return Page(
-        title=f"{results.source.title}: {', '.join(style.label for style in results.styles)}",
-        lead=f"{_described(results)} {asked}; {place}.",
-        blocks=blocks,
-        provenance=made,
-        made=[runs_fact(made)],
-        wide=True,
-    )
+    title = f"{results.source.title}: {', '.join(style.label for style in results.styles)}"
+    return experiments_page(results, title, f"{_described(results)} {asked}", blocks, says_file=False, wide=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import colorsys
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ from matplotlib.colors import Colormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter
 from PIL import Image
 
 from ccgym.files import atomic_write
@@ -96,6 +97,9 @@ SCREEN: Final = Medium(text_pt=11, mark_pt=8.5)
 
 PAPER: Final = Medium(text_pt=8, mark_pt=5, column=True)
 """A column of a paper, to be included as it is."""
+
+PLAIN: Final = FuncFormatter(lambda value, _: f"{value:g}")
+"""Numbers of logarithmic axes, without exponents."""
 
 _medium: ContextVar[Medium] = ContextVar("medium", default=SCREEN)
 
@@ -223,30 +227,29 @@ def add_title(figure: Figure, text: str) -> None:
     figure.suptitle(text, x=0.012, y=1 - 0.12 / height, ha="left", va="top", color=INK, weight="bold")
 
 
-def scheme_legend(figure: Figure, styles: Sequence[SchemeStyle], extra: Sequence[Line2D] = ()) -> None:
-    """Show the schemes, and what else tells lines apart, in a row below the title of :func:`add_title`."""
-    height = figure.get_size_inches()[1]
-    handles = [
+def scheme_handles(styles: Iterable[SchemeStyle]) -> list[Line2D]:
+    """Schemes in the legend of :func:`finish`."""
+    return [
         Line2D([], [], color=legible(style.color), marker=style.marker, linewidth=1.8, markersize=6, label=style.label)
         for style in styles
     ]
-    figure.legend(
-        handles=[*handles, *extra],
-        loc="upper left",
-        ncols=max(1, len(handles) + len(extra)),
-        bbox_to_anchor=(0.005, 1 - 0.36 / height),
-        fontsize=10,
-        columnspacing=1.4,
-        handletextpad=0.5,
-    )
 
 
-def lay_out(figure: Figure, top_in: float = 0.82) -> None:
-    """Arrange the axes below the uppermost ``top_in`` inches, once for all formats."""
+def finish(figure: Figure, title: str = "", handles: Sequence[Line2D] = (), top_in: float = 0.82) -> Figure:
+    """Write the title, and the legend in a row below it; arrange the axes below the uppermost ``top_in`` inches, once
+    for all formats."""
     height = figure.get_size_inches()[1]
+    if title:
+        add_title(figure, title)
+    if handles:
+        figure.legend(
+            handles=list(handles), loc="upper left", ncols=len(handles), bbox_to_anchor=(0.005, 1 - 0.36 / height),
+            fontsize=10, columnspacing=1.4, handletextpad=0.5,
+        )  # fmt: skip
     figure.set_layout_engine("constrained", rect=(0, 0, 1, 1 - top_in / height))
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
+    return figure
 
 
 def draw_capacity(axes: Axes, values: npt.ArrayLike, bin_s: float) -> float:

@@ -59,6 +59,23 @@ def ranges(browser: Browser, scale: str) -> list[tuple[float, float]]:
     return [(round(low, 6), round(high, 6)) for low, high in found]
 
 
+def place(browser: Browser, element: str) -> tuple[float, float, float, float]:
+    """Left, top, width and height of an element, which is in view then."""
+    found = browser.run(
+        f"(() => {{ const one = {element}; one.scrollIntoView({{ block: 'center' }}); "
+        "const { left, top, width, height } = one.getBoundingClientRect(); return [left, top, width, height]; })()"
+    )
+    left, top, width, height = found
+    return left, top, width, height
+
+
+def drag(browser: Browser, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """Draw with the mouse."""
+    browser.tell("Input.dispatchMouseEvent", type="mouseMoved", x=start[0], y=start[1])
+    for kind, (x, y) in (("Pressed", start), ("Moved", end), ("Released", end)):
+        browser.tell("Input.dispatchMouseEvent", type=f"mouse{kind}", x=x, y=y, button="left", clickCount=1)
+
+
 def state(browser: Browser) -> dict[str, Any]:
     return dict(browser.run("({ a: explore.state.a?.name, b: explore.state.b?.name })"))
 
@@ -152,16 +169,8 @@ def test_time_axes_are_linked(browser: Browser, page: Path) -> None:
     assert browser.run("location.hash") == "#a=s1_run1&b=s2&x=11.25-26.25"
     browser.press("0")
     # A drag in one chart, from a quarter to half of it.
-    box = browser.run(
-        "(() => { const over = explore.charts()[3].over; over.scrollIntoView({ block: 'center' });"
-        "const { left, top, width, height } = over.getBoundingClientRect(); return [left, top, width, height]; })()"
-    )
-    left, top, width, height = box
-    mouse = {"y": top + height / 2, "button": "left", "clickCount": 1}
-    browser.tell("Input.dispatchMouseEvent", type="mouseMoved", x=left + width / 4, y=top + height / 2)
-    browser.tell("Input.dispatchMouseEvent", type="mousePressed", x=left + width / 4, **mouse)
-    browser.tell("Input.dispatchMouseEvent", type="mouseMoved", x=left + width / 2, **mouse)
-    browser.tell("Input.dispatchMouseEvent", type="mouseReleased", x=left + width / 2, **mouse)
+    left, top, width, height = place(browser, "explore.charts()[3].over")
+    drag(browser, (left + width / 4, top + height / 2), (left + width / 2, top + height / 2))
     browser.run("new Promise((done) => setTimeout(done, 100))")
     (found,) = set(ranges(browser, "x"))
     assert found == pytest.approx((7.5, 15), abs=0.2)
@@ -179,10 +188,7 @@ def test_two_fingers_stretch_the_time_axis_and_one_moves_it(browser: Browser, pa
     try:
         browser.open(page, 375, 700, part="#a=s1_run1")
         browser.run(EVERYTHING)
-        left, top, width, height = browser.run(
-            "(() => { const over = explore.charts()[1].over; over.scrollIntoView({ block: 'center' });"
-            "const { left, top, width, height } = over.getBoundingClientRect(); return [left, top, width, height]; })()"
-        )
+        left, top, width, height = place(browser, "explore.charts()[1].over")
         y = top + height / 2
         # Two fingers on 10 and 20 s, moved to the thirds of the axis: what they hold stays below them.
         fingers(browser, "touchStart", y, left + width / 3, left + 2 * width / 3)
@@ -233,14 +239,8 @@ def test_a_click_on_a_mark_opens_it_and_names_hide(browser: Browser, page: Path)
 
 def test_the_plane_zooms_into_a_rectangle(browser: Browser, page: Path) -> None:
     browser.open(page)
-    left, top = browser.run(
-        "(() => { const svg = document.querySelector('#plane-figure svg'); svg.scrollIntoView({ block: 'center' });"
-        "const { left, top } = svg.getBoundingClientRect(); return [left, top]; })()"
-    )
-    mouse = {"button": "left", "clickCount": 1}
-    browser.tell("Input.dispatchMouseEvent", type="mousePressed", x=left + 60, y=top + 20, **mouse)
-    browser.tell("Input.dispatchMouseEvent", type="mouseMoved", x=left + 260, y=top + 120, **mouse)
-    browser.tell("Input.dispatchMouseEvent", type="mouseReleased", x=left + 260, y=top + 120, **mouse)
+    left, top, _, _ = place(browser, "document.querySelector('#plane-figure svg')")
+    drag(browser, (left + 60, top + 20), (left + 260, top + 120))
     view = browser.run("explore.state.view")
     assert 55 < view["x0"] < view["x1"] < 100
     assert 0 < view["y0"] < view["y1"] < 90

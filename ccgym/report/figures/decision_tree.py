@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, add_title, new_figure
@@ -107,9 +108,7 @@ def _bar(
     axes.text(x, top - 0.19, words, ha="center", va="top", fontsize=7, color=INK)
 
 
-def _box(left: float, bottom: float, width: float, height: float, color: str) -> Any:
-    from matplotlib.patches import Rectangle
-
+def _box(left: float, bottom: float, width: float, height: float, color: str) -> Rectangle:
     return Rectangle((left, bottom), width, height, facecolor=color, edgecolor="none", zorder=3)
 
 

@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.experiments.views.gap import Gap, counterpart
 from ccgym.report.figures import figure
+from ccgym.report.figures.run import total_egress
 from ccgym.report.style import INK, MUTED, blank_figure, draw_capacity, text_at
 from ccgym.report.table import counted
 
@@ -81,15 +82,6 @@ def _draw(throughput: Axes, delay: Axes, curves: RunCurves, color: str, *, bold:
     )
     times, delays = delay_line(curves.flows)
     delay.plot(times, delays, color=color, linewidth=0.75 * width, alpha=alpha)
-
-
-def total_egress(flows: Sequence[FlowCurves]) -> Floats:
-    """Mbit/s of all flows together, per bin."""
-    length = max((flow.egress_mbps.size for flow in flows), default=0)
-    total = np.zeros(length)
-    for flow in flows:
-        total[: flow.egress_mbps.size] += flow.egress_mbps
-    return total
 
 
 def delay_line(flows: Sequence[FlowCurves], width_s: float = DELAY_BIN_S) -> tuple[Floats, Floats]:

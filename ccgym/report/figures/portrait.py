@@ -18,7 +18,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from ccgym.config.models import Delay, Droptail, Link, Loss
 from ccgym.config.path import NetworkPath
@@ -27,7 +27,7 @@ from ccgym.evaluation.metrics import PacketLog
 from ccgym.evaluation.run_numbers import FlowRecord
 from ccgym.evaluation.run_record import RunRecord, series_table
 from ccgym.report.figures import figure
-from ccgym.report.style import CAPACITY_COLOR, INK, MUTED, axes_at, blank_figure, flow_color, legible, text_at
+from ccgym.report.style import CAPACITY_COLOR, INK, MUTED, PLAIN, axes_at, blank_figure, flow_color, legible, text_at
 from ccgym.schemes.style import SchemeStyle
 
 Floats = npt.NDArray[np.float64]
@@ -254,7 +254,7 @@ def _delay_axis(axes: Axes, min_ms: float, max_ms: float) -> None:
     if min_ms > 0 and max_ms / min_ms >= LOG_FROM:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_major_formatter(PLAIN)
         axes.yaxis.set_minor_formatter(NullFormatter())
         margin = (max_ms / min_ms) ** 0.06
         axes.set_ylim(min_ms / margin, max_ms * margin)

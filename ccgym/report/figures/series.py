@@ -21,11 +21,10 @@ from ccgym.report.style import (
     INK,
     MUTED,
     PASS_COLOR,
-    add_title,
     blank_figure,
-    lay_out,
+    finish,
     legible,
-    scheme_legend,
+    scheme_handles,
 )
 
 WIDTH_IN: Final = 13.0
@@ -79,10 +78,7 @@ def series_figure(results: ExperimentResults, test: Test, options: SeriesOptions
         axes.set_xlabel("time (s)")
     label = "rate (Mbit/s)" if options.by == "scheme" else _LABELS[options.of]
     drawn.supylabel(label, color=INK, fontsize=12)
-    add_title(drawn, test.title)
-    scheme_legend(drawn, results.styles)
-    lay_out(drawn)
-    return drawn
+    return finish(drawn, test.title, scheme_handles(results.styles))
 
 
 def _by_scheme(panels: Sequence[Axes], results: ExperimentResults, test: Test) -> None:

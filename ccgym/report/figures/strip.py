@@ -11,7 +11,7 @@ from ccgym.experiments.outcome import Test
 from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import coordinates_text, metric_label, metric_scale
 from ccgym.report.figures import Options, figure
-from ccgym.report.style import BAD, FAIL_COLOR, INK, add_title, blank_figure, lay_out, legible
+from ccgym.report.style import BAD, FAIL_COLOR, INK, blank_figure, finish, legible
 
 WIDTH_IN: Final = 12.0
 SPREAD: Final = 0.3
@@ -65,6 +65,4 @@ def strip_figure(results: ExperimentResults, test: Test, options: StripOptions) 
     grid[0].set_yticks(range(len(results.styles)), [style.label for style in results.styles])
     grid[0].set_ylim(len(results.styles) - 0.5, -0.5)
     below_text = "" if options.min is None else f": shaded and counted on the right, below {scale * options.min:g}"
-    add_title(drawn, f"{test.title}{below_text}{f' {metric.unit}' if below_text and metric.unit else ''}")
-    lay_out(drawn, 0.5)
-    return drawn
+    return finish(drawn, f"{test.title}{below_text}{f' {metric.unit}' if below_text and metric.unit else ''}", (), 0.5)

@@ -12,7 +12,6 @@ from typing import Final, Literal
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter
 from pydantic import Field
 
 from ccgym.evaluation.spread import Spread
@@ -22,7 +21,7 @@ from ccgym.experiments.outcome import ConditionResult, Test
 from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import coordinate_label, coordinate_text, metric_label, metric_scale, value_text
 from ccgym.report.figures import Options, figure
-from ccgym.report.style import INK, MUTED, PASS_COLOR, add_title, blank_figure, lay_out, legible, scheme_legend
+from ccgym.report.style import INK, MUTED, PASS_COLOR, PLAIN, blank_figure, finish, legible, scheme_handles
 from ccgym.schemes.style import SchemeStyle
 
 PANEL_IN: Final = (4.1, 2.75)
@@ -95,10 +94,7 @@ def sweep_figure(results: ExperimentResults, test: Test, options: SweepOptions) 
         for kind, line in zip(kinds, LINE_STYLES, strict=False)
         if options.lines
     ]
-    scheme_legend(drawn, results.styles, extra)
-    add_title(drawn, test.title)
-    lay_out(drawn)
-    return drawn
+    return finish(drawn, test.title, [*scheme_handles(results.styles), *extra])
 
 
 def _coordinates(conditions: Sequence[ConditionResult], options: SweepOptions) -> tuple[str, str]:
@@ -137,7 +133,7 @@ class _Panel:
         axes.set_xlabel(coordinate_label(x))
         if options.log:
             axes.set_yscale("symlog", linthresh=0.01, linscale=0.4)
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axes.yaxis.set_major_formatter(PLAIN)
         if self._even and values:
             axes.set_xticks(range(len(values)), [value_text(value) for value in values])
             axes.set_xlim(-0.25, len(values) - 0.75)

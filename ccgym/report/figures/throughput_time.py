@@ -15,8 +15,9 @@ from ccgym.evaluation.curves import FloatArray, RunCurves
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.scheme_summary import SchemeSummary
 from ccgym.report.figures import figure
+from ccgym.report.figures.run import total_egress
 from ccgym.report.pantheon_words import figure_title
-from ccgym.report.style import INK, add_title, blank_figure, draw_capacity, lay_out, legible, medium
+from ccgym.report.style import INK, blank_figure, draw_capacity, finish, legible, medium
 
 PANELS: int = 3
 """Panels side by side."""
@@ -43,10 +44,7 @@ def throughput_time_figure(results: ResultSet) -> Figure:
         axes.set_xlabel("Time (s)")
     for axes in grid[:, 0]:
         axes.set_ylabel("Mbit/s")
-    if not column:
-        add_title(drawn, figure_title(results, of_means=False))
-    lay_out(drawn, 0.05 if column else 0.82)
-    return drawn
+    return finish(drawn, top_in=0.05) if column else finish(drawn, figure_title(results, of_means=False))
 
 
 def _panel(axes: Axes, results: ResultSet, summary: SchemeSummary) -> None:
@@ -54,7 +52,7 @@ def _panel(axes: Axes, results: ResultSet, summary: SchemeSummary) -> None:
     runs = [] if results.directory is None else [
         RunCurves.load(results.directory / cell.curves) for cell in summary.runs if cell.curves
     ]  # fmt: skip
-    shown = [(curves, _egress(curves)) for curves in runs]
+    shown = [(curves, total_egress(curves.flows)) for curves in runs]
     if shown:
         curves, longest = max(shown, key=lambda one: one[1].size)
         if curves.capacity_mbps.size:
@@ -69,10 +67,3 @@ def _panel(axes: Axes, results: ResultSet, summary: SchemeSummary) -> None:
 def _times(curves: RunCurves, rates: FloatArray) -> FloatArray:
     """The ends of the bins, seconds."""
     return np.asarray((np.arange(rates.size) + 1) * curves.bin_s)
-
-
-def _egress(curves: RunCurves) -> FloatArray:
-    """What all flows together brought through the path, Mbit/s per bin."""
-    longest = max((flow.egress_mbps.size for flow in curves.flows), default=0)
-    flows = [np.pad(flow.egress_mbps, (0, longest - flow.egress_mbps.size)) for flow in curves.flows]
-    return np.asarray(np.sum(flows, axis=0) if flows else np.zeros(0))

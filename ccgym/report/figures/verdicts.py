@@ -15,29 +15,14 @@ from ccgym.report.figures import figure
 from ccgym.report.style import BAD, GOOD, INK, MUTED, blank_figure
 from ccgym.report.table import NOTHING
 
-FILLS: Final[dict[Verdict, str]] = {
-    "pass": "#cfe8d5",
-    "fail": "#f3cfc8",
-    "undecided": "#f5e6c0",
-    "incomplete": "#e8e8e8",
-    "none": "#f4f4f4",
+LOOKS: Final[dict[Verdict, tuple[str, str, str]]] = {
+    "pass": ("#cfe8d5", GOOD, "✓ pass"),
+    "fail": ("#f3cfc8", BAD, "✗ fail"),
+    "undecided": ("#f5e6c0", "#8a6100", "~ undecided"),
+    "incomplete": ("#e8e8e8", MUTED, "? incomplete"),
+    "none": ("#f4f4f4", MUTED, ""),
 }
-EDGES: Final[dict[Verdict, str]] = {
-    "pass": GOOD,
-    "fail": BAD,
-    "undecided": "#8a6100",
-    "incomplete": MUTED,
-    "none": MUTED,
-}
-"""Color of its verdict."""
-MARKS: Final[dict[Verdict, str]] = {
-    "pass": "✓ pass",
-    "fail": "✗ fail",
-    "undecided": "~ undecided",
-    "incomplete": "? incomplete",
-    "none": "",
-}
-"""Verdicts in words, so that they do not depend on color."""
+"""Fill of a verdict, color of its words, and the words: verdicts do not depend on color."""
 
 COLUMN_IN: Final = 1.9
 ROW_IN: Final = 0.62
@@ -78,12 +63,11 @@ def verdicts_figure(results: ExperimentResults) -> Figure:
         for column, style in enumerate(results.styles):
             outcome = results.outcome(test, style.key)
             left = NAMES_IN + COLUMN_IN * column
-            color = FILLS[outcome.verdict]
-            axes.add_patch(Rectangle((left + 0.03, top + 0.03), COLUMN_IN - 0.06, ROW_IN - 0.06, facecolor=color, lw=0))
+            fill, color, words = LOOKS[outcome.verdict]
+            axes.add_patch(Rectangle((left + 0.03, top + 0.03), COLUMN_IN - 0.06, ROW_IN - 0.06, facecolor=fill, lw=0))
             centered: dict[str, Any] = {"x": left + COLUMN_IN / 2, "ha": "center", "va": "center"}
             number = outcome.headline or NOTHING
             size = 10.5 * min(1.0, CHARACTERS / 1.2 / len(number))
             axes.text(y=top + 0.24, s=number, color=INK, fontsize=size, **centered)
-            mark, color = MARKS[outcome.verdict], EDGES[outcome.verdict]
-            axes.text(y=top + 0.45, s=mark, color=color, fontsize=9, weight="bold", **centered)
+            axes.text(y=top + 0.45, s=words, color=color, fontsize=9, weight="bold", **centered)
     return drawn

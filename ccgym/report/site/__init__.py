@@ -14,6 +14,6 @@ condition is chosen: a page opened from a disk may load scripts, but no other fi
 
 from ccgym.report.site.database import write_database
 from ccgym.report.site.pages import write_site
-from ccgym.report.site.results import Found, StoredExperiments, StoredReport, find_results, load_results
+from ccgym.report.site.results import StoredExperiments, StoredReport, find_results, load_results
 
-__all__ = ["Found", "StoredExperiments", "StoredReport", "find_results", "load_results", "write_database", "write_site"]
+__all__ = ["StoredExperiments", "StoredReport", "find_results", "load_results", "write_database", "write_site"]

@@ -21,10 +21,10 @@ from ccgym.experiments.detail import FLOW_SERIES
 from ccgym.experiments.operating_points import operating_points
 from ccgym.files import atomic_write
 from ccgym.report.experiment_report import TONES, WORDS
-from ccgym.report.explore import UPLOT
+from ccgym.report.explore import chart_library, without
 from ccgym.report.page import TEMPLATES, write_page
 from ccgym.report.site.database import write_database
-from ccgym.report.site.results import Found, StoredExperiments, StoredReport
+from ccgym.report.site.results import Stored, StoredExperiments, StoredReport
 from ccgym.report.style import FLOW_COLORS, page_colors
 from ccgym.report.table import NOTHING, Cell, Column, Row, Table
 
@@ -41,7 +41,7 @@ _FILES: Final = {
 
 
 def write_site(
-    results: Found,
+    results: Sequence[Stored],
     directory: Path,
     title: str,
     command: Sequence[str],
@@ -58,7 +58,8 @@ def write_site(
         started: When that began, seconds since the epoch.
         observer: Receives the progress.
     """
-    found, reports = results.experiments, results.reports
+    found = [one for one in results if isinstance(one, StoredExperiments)]
+    reports = [one for one in results if isinstance(one, StoredReport)]
     steps = sum(len(one.tests) for one in found) + len(reports)
     observer.begin("pages", steps + 2)
     for folder in ("assets", "data", "schemes", *(one.name for one in found)):
@@ -74,7 +75,7 @@ def write_site(
         for file in report.files:
             atomic_write(directory / REPORTS / report.name / file.name, file.read_bytes(), parents=True)
         observer.advance("pages", note=report.title)
-    made = provenance(title, command, started, 0.0, str(results.first.provenance["backend"]))
+    made = provenance(title, command, started, 0.0, str((found or reports)[0].provenance["backend"]))
     for scheme in _schemes(found):
         values = {**common, "up": "../", "provenance": made, **_scheme_values(found, scheme)}
         write_page(directory / "schemes" / f"{scheme['key']}.html", "site/scheme", values)
@@ -91,10 +92,8 @@ def _write_assets(directory: Path) -> None:
     parts = (TEMPLATES / "charts.js", TEMPLATES / "site" / "site.js")
     script = "\n".join(file.read_text(encoding="utf-8") for file in parts)
     atomic_write(directory / "site.js", f'"use strict";\n(() => {{\n{script}}})();\n')
-    license_text = (UPLOT / "LICENSE").read_text(encoding="utf-8").strip().replace("*/", "* /")
-    chart_library = (UPLOT / "uPlot.iife.min.js").read_text(encoding="utf-8")
-    atomic_write(directory / "uplot.js", f"/*! {license_text} */\n{chart_library}")
-    atomic_write(directory / "uplot.css", (UPLOT / "uPlot.min.css").read_text(encoding="utf-8"))
+    for suffix, text in zip(("js", "css"), chart_library(), strict=True):
+        atomic_write(directory / f"uplot.{suffix}", text)
 
 
 def _page(one: StoredExperiments, test: Mapping[str, Any]) -> str:
@@ -283,11 +282,8 @@ def _values(
 
 def _commands(one: StoredExperiments, schemes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """The command that makes the numbers of each scheme again."""
-    words = shlex.split(one.document["provenance"].get("command") or "")
+    words = without(shlex.split(one.provenance.get("command") or ""), ["--schemes"], ())
     texts = dict(zip((s["key"] for s in one.schemes), one.document["parameters"]["schemes"], strict=True))
-    if "--schemes" in words:
-        place = words.index("--schemes")
-        words = [*words[:place], *words[place + 2 :]]
     return {s["key"]: shlex.join([*words, "--schemes", texts[s["key"]]]) if words else "" for s in schemes}
 
 

@@ -15,17 +15,17 @@ from ccgym.report.site.shapes import check_document
 
 
 @dataclass(frozen=True)
-class StoredExperiments:
-    """The results of one file of experiments."""
+class Stored:
+    """A results directory."""
 
     directory: Path
     document: Mapping[str, Any]
-    """What :meth:`ccgym.experiments.views.results.ExperimentResults.to_json` made."""
+    """What is in ``results.json``."""
 
     @property
     def name(self) -> str:
         """Name in files."""
-        return str(self.document["name"])
+        return str(self.document.get("name", self.directory.name))
 
     @property
     def provenance(self) -> Mapping[str, Any]:
@@ -36,7 +36,12 @@ class StoredExperiments:
     @property
     def title(self) -> str:
         """Name for people."""
-        return str(self.provenance["path"])
+        return str(self.provenance["path"]).partition("\n")[0]
+
+
+@dataclass(frozen=True)
+class StoredExperiments(Stored):
+    """The results of one file of experiments: :meth:`ccgym.experiments.views.results.ExperimentResults.to_json`."""
 
     @property
     def schemes(self) -> Sequence[Mapping[str, Any]]:
@@ -68,29 +73,13 @@ class StoredExperiments:
 
 
 @dataclass(frozen=True)
-class StoredReport:
+class StoredReport(Stored):
     """Results with a report of their own: an evaluation, a league, a scorecard, a gap."""
 
-    directory: Path
-    kind: str
-    """What it is, in a word."""
-    document: Mapping[str, Any]
-
     @property
-    def name(self) -> str:
-        """Name in files."""
-        return str(self.document.get("name", self.directory.name))
-
-    @property
-    def provenance(self) -> Mapping[str, Any]:
-        """Where it comes from."""
-        own: Mapping[str, Any] = self.document["provenance"]
-        return own
-
-    @property
-    def title(self) -> str:
-        """Name for people."""
-        return str(self.provenance["path"]).partition("\n")[0]
+    def kind(self) -> str:
+        """What it is, in a word."""
+        return str(self.document["kind"])
 
     @property
     def page(self) -> str:
@@ -123,32 +112,16 @@ def load_results(directory: Path) -> StoredExperiments | StoredReport:
         ResultsError: It holds no results, or they cannot be read.
     """
     document = read_results(directory)
-    kind = document["kind"]
-    if kind in ("experiment", "requirements"):
-        check_document(document, "experiments", directory / RESULTS_FILE)
-        return StoredExperiments(directory, document)
-    check_document(document, "report", directory / RESULTS_FILE)
-    return StoredReport(directory, kind, document)
+    of_experiments = document["kind"] in ("experiment", "requirements")
+    check_document(document, "experiments" if of_experiments else "report", directory / RESULTS_FILE)
+    return (StoredExperiments if of_experiments else StoredReport)(directory, document)
 
 
 def _holds_results(directory: Path) -> bool:
     return any((directory / MARKERS[kind][0]).exists() for kind in ("experiment", "evaluation"))
 
 
-@dataclass(frozen=True)
-class Found:
-    """What a site is made of."""
-
-    experiments: Sequence[StoredExperiments]
-    reports: Sequence[StoredReport]
-
-    @property
-    def first(self) -> StoredExperiments | StoredReport:
-        """Any of them."""
-        return self.experiments[0] if self.experiments else self.reports[0]
-
-
-def find_results(given: Sequence[Path], notice: Callable[[str], object]) -> Found:
+def find_results(given: Sequence[Path], notice: Callable[[str], object]) -> Sequence[Stored]:
     """The results in these directories and one level below them.
 
     Args:
@@ -159,7 +132,7 @@ def find_results(given: Sequence[Path], notice: Callable[[str], object]) -> Foun
     Raises:
         ResultsError: There is none, one that was named cannot be used, or two have one name.
     """
-    found: dict[str, StoredExperiments | StoredReport] = {}
+    found: dict[str, Stored] = {}
 
     def add(directory: Path) -> None:
         one = load_results(directory)
@@ -194,7 +167,4 @@ def find_results(given: Sequence[Path], notice: Callable[[str], object]) -> Foun
             expected="directories of `ccgym evaluate` or `ccgym benchmark`",
             hint="run one first: ccgym evaluate --experiment stress_tests --quick",
         )
-    return Found(
-        [one for one in found.values() if isinstance(one, StoredExperiments)],
-        [one for one in found.values() if isinstance(one, StoredReport)],
-    )
+    return list(found.values())

@@ -6,10 +6,10 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NotRequired
+from types import GenericAlias
+from typing import Annotated, Any, Final, Literal, cast
 
-from pydantic import AfterValidator, TypeAdapter, ValidationError
-from typing_extensions import TypedDict
+from pydantic import AfterValidator, TypeAdapter, ValidationError, create_model
 
 from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.results_file import damaged
@@ -49,117 +49,75 @@ def _backend(name: str) -> str:
 
 FileName = Annotated[str, AfterValidator(_file_name)]
 
-
-class _Versions(TypedDict):
-    ccgym: str
-
-
-class _Provenance(TypedDict):
-    path: str
-    backend: Annotated[str, AfterValidator(_backend)]
-    versions: _Versions
-    command: NotRequired[Annotated[str, AfterValidator(_words)] | None]
-    started: NotRequired[str | None]
-    system: NotRequired[str | None]
-
-
-class _Parameters(TypedDict):
-    schemes: list[str]
-    seed: NotRequired[int | None]
-
-
-class _Scheme(TypedDict):
-    key: FileName
-    label: str
-    color: Annotated[str, AfterValidator(_color)]
-    marker: str
-
-
-class _Metric(TypedDict):
-    key: str
-    label: str
-    unit: str
-    better: str | None
-
-
-class _Test(TypedDict):
-    name: FileName
-    title: str
-    question: str
-    setting: str
-    threshold: str
-    brief: str
-    source: str
-    metrics: list[_Metric]
-
-
-class _Spread(TypedDict):
-    mean: float | None
-    std: float | None
-    count: int
-
-
-class _Condition(TypedDict):
-    key: str
-    at: dict[str, Any]
-    metrics: dict[str, _Spread]
-    identical: NotRequired[bool]
-
-
-class _Run(TypedDict):
-    condition: str
-    run: int
-    seed: int | str | None
-    trajectory: str | None
-    values: dict[str, float | None]
-    kept: NotRequired[Annotated[str, AfterValidator(_inside)] | None]
-
-
-class _Criterion(TypedDict):
-    passed: bool | None
-    group: str
-
-
-class _Outcome(TypedDict):
-    test: str
-    scheme: str
-    verdict: Verdict
-    headline: str
-    criteria: list[_Criterion]
-    conditions: list[_Condition]
-    runs: list[_Run]
-
-
-class _Experiments(TypedDict):
-    name: FileName
-    provenance: _Provenance
-    parameters: _Parameters
-    schemes: list[_Scheme]
-    tests: list[_Test]
-    outcomes: list[_Outcome]
-
-
-class _Score(TypedDict):
-    mean: float
-
-
-class _Place(TypedDict):
-    scheme: str
-    reference: bool
-    score: _Score
-
-
-class _Report(TypedDict):
-    provenance: _Provenance
-    name: NotRequired[FileName]
-    schemes: NotRequired[list[dict[str, Any] | str]]
-    rankings: NotRequired[dict[str, list[_Place]]]
-
-
-_SHAPES: Final[Mapping[str, TypeAdapter[Any]]] = {
-    "experiments": TypeAdapter(_Experiments),
-    "report": TypeAdapter(_Report),
+_PROVENANCE: Final = {
+    "path": str,
+    "backend": Annotated[str, AfterValidator(_backend)],
+    "versions": {"ccgym": str},
+    "command?": Annotated[str, AfterValidator(_words)] | None,
+    "started?": str | None,
+    "system?": str | None,
 }
+_TEST: Final = {
+    "name": FileName,
+    **dict.fromkeys(("title", "question", "setting", "threshold", "brief", "source"), str),
+    "metrics": [{"key": str, "label": str, "unit": str, "better": str | None}],
+}
+_CONDITION: Final = {
+    "key": str,
+    "at": {str: Any},
+    "metrics": {str: {"mean": float | None, "std": float | None, "count": int}},
+    "identical?": bool,
+}
+_RUN: Final = {
+    "condition": str,
+    "run": int,
+    "seed": int | str | None,
+    "trajectory": str | None,
+    "values": {str: float | None},
+    "kept?": Annotated[str, AfterValidator(_inside)] | None,
+}
+_OUTCOME: Final = {
+    "test": str,
+    "scheme": str,
+    "verdict": Verdict,
+    "headline": str,
+    "criteria": [{"passed": bool | None, "group": str}],
+    "conditions": [_CONDITION],
+    "runs": [_RUN],
+}
+_DOCUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "experiments": {
+        "name": FileName,
+        "provenance": _PROVENANCE,
+        "parameters": {"schemes": [str], "seed?": int | None},
+        "schemes": [{"key": FileName, "label": str, "color": Annotated[str, AfterValidator(_color)], "marker": str}],
+        "tests": [_TEST],
+        "outcomes": [_OUTCOME],
+    },
+    "report": {
+        "provenance": _PROVENANCE,
+        "name?": FileName,
+        "schemes?": [dict[str, Any] | str],
+        "rankings?": {str: [{"scheme": str, "reference": bool, "score": {"mean": float}}]},
+    },
+}
+"""Keys with the types of their values; one with a ``?`` may be missing, and ``str`` stands for any. A list has the type
+of its elements."""
+
+
+def _type(shape: Any) -> Any:
+    """The type that a shape stands for."""
+    if isinstance(shape, list):
+        return GenericAlias(list, (_type(shape[0]),))
+    if not isinstance(shape, dict):
+        return shape
+    if str in shape:
+        return GenericAlias(dict, (str, _type(shape[str])))
+    fields = {name.rstrip("?"): (_type(kind), None if name.endswith("?") else ...) for name, kind in shape.items()}
+    return create_model("Shape", **cast("dict[str, Any]", fields))
+
+
+_SHAPES: Final = {kind: TypeAdapter(_type(shape)) for kind, shape in _DOCUMENTS.items()}
 
 
 def check_document(document: Mapping[str, Any], kind: Literal["experiments", "report"], file: Path) -> None:

@@ -16,6 +16,15 @@ function drawn(tag, attributes, ...children) {
   return element;
 }
 
+/** Fill a table; `best` are the places of the cells in bold. */
+function table(id, heads, rows) {
+  const cell = (tag, content, name) => make(tag, { className: name, textContent: content });
+  const head = make("tr", {}, ...heads.map((text, at) => cell("th", text, at ? "" : "left")));
+  const body = rows.map(({ cells, best = [] }) => make("tr", {}, ...cells.map((text, at) => (
+    cell("td", text, at ? (best.includes(at) ? "best" : "") : "left")))));
+  $(id).replaceChildren(make("thead", {}, head), make("tbody", {}, ...body));
+}
+
 const color = (pair) => pair[root.dataset.theme === "dark" ? 1 : 0];
 const style = (name) => getComputedStyle(root).getPropertyValue(name).trim();
 const minus = (text) => text.replace("-", "−");

@@ -274,21 +274,15 @@ function showNumbers() {
     const text = (metrics[place].scale * found).toFixed(metrics[place].digits);
     return Number(text) ? minus(text) : text.replace("-", "");
   };
-  const cell = (tag, content, className = "") => make(tag, { textContent: content, className });
-  const head = make("tr", {}, cell("th", ""), ...shown.map((entity) => cell("th", entity.title)));
-  if (shown.length > 1) head.append(cell("th", "difference"));
+  const two = shown.length > 1;
   const rows = metrics.flatMap((metric, place) => {
     if (shown.every((entity) => value(entity, place) === null)) return [];
-    const row = make("tr", {}, cell("td", `${metric.label} (${metric.unit})`, "left"));
-    row.append(...shown.map((entity) => cell("td", text(entity, place))));
-    if (shown.length > 1) {
-      const [first, second] = shown.map((entity) => value(entity, place));
-      const difference = first === null || second === null ? null : second - first;
-      row.append(cell("td", (difference > 0 ? "+" : "") + number(difference, place)));
-    }
-    return [row];
+    const [first, second] = shown.map((entity) => value(entity, place));
+    const difference = !two || first === null || second === null ? null : second - first;
+    const last = two ? [(difference > 0 ? "+" : "") + number(difference, place)] : [];
+    return [{ cells: [`${metric.label} (${metric.unit})`, ...shown.map((entity) => text(entity, place)), ...last] }];
   });
-  $("numbers").replaceChildren(make("thead", {}, head), make("tbody", {}, ...rows));
+  table("numbers", ["", ...shown.map((entity) => entity.title), ...(two ? ["difference"] : [])], rows);
   $("about").textContent = shown.map((entity) => {
     if (entity.runs) {
       const band = entity.counted.length > 1 ? ", bands from the smallest to the largest" : "";

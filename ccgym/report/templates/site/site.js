@@ -27,14 +27,6 @@ function search() {
 
 const labelOf = (key) => page.schemes.find((one) => one.key === key);
 
-function table(id, heads, rows) {
-  const cell = (tag, content, name) => make(tag, { className: name, textContent: content });
-  const head = make("tr", {}, ...heads.map((text, at) => cell("th", text, at ? "" : "left")));
-  const body = rows.map(({ cells, best = [] }) => make("tr", {}, ...cells.map((text, at) => (
-    cell("td", text, at ? (best.includes(at) ? "best" : "") : "left")))));
-  $(id).replaceChildren(make("thead", {}, head), make("tbody", {}, ...body));
-}
-
 /** Places of the best values; none where all are equal or the metric has no better side. */
 function bestOf(values, better) {
   const known = values.filter((value) => !unknown(value));
