@@ -200,7 +200,8 @@ def test_only_what_is_missing_or_damaged_is_run_again(tmp_path: Path) -> None:
     run_file(tmp_path, first, "bbr", 1).unlink()
     damaged = run_file(tmp_path, first, "cubic", 2)
     damaged.write_bytes(damaged.read_bytes()[:100])
-    (tmp_path / "runs" / ".0123.json.partial").write_text("half a fi")
+    for left in ("runs/.0123.json.partial", ".x_datalink_run1.log.partial"):
+        (tmp_path / left).write_text("half a fi")
     again, watcher = sweep(tmp_path)
     assert sorted(watcher.names) == ["bbr_run1", "cubic_run2"]
     assert len(watcher.notices) == 1
@@ -214,10 +215,6 @@ def test_logs_that_are_wanted_later_are_written_later(tmp_path: Path) -> None:
     assert not (tmp_path / "cubic_datalink_run1.log").exists()
     _, watcher = sweep(tmp_path, logs="first")
     assert sorted(watcher.names) == ["bbr_run1", "cubic_run1"]
-    (tmp_path / "cubic_datalink_run1.log").write_text("cut")
-    _, watcher = sweep(tmp_path, logs="first")
-    assert watcher.names == ["cubic_run1"]
-    assert "cubic_datalink_run1.log is cut off or was edited" in watcher.notices[0]
 
 
 def test_an_edited_log_is_reported_and_written_again(tmp_path: Path) -> None:
@@ -324,30 +321,6 @@ def wait_for_cells(out: Path, count: int, process: subprocess.Popen[str]) -> Non
         assert process.poll() is None, process.communicate()[0]
         assert time.monotonic() < deadline
         time.sleep(0.01)
-
-
-@pytest.mark.long
-def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    out = tmp_path / "killed"
-    process = start(out)
-    wait_for_cells(out, 5, process)
-    process.kill()
-    process.communicate()
-    kept = {file.name: file.stat().st_mtime_ns for file in (out / "runs").glob("*.json")}
-    assert 5 <= len(kept) < 80, "it was killed in the middle"
-    assert not (out / "results.json").exists()
-    resumed = start(out)
-    output, _ = resumed.communicate(timeout=120)
-    assert resumed.returncode == 0
-    assert re.search(rf"{len(kept)} of 80 runs are there already", output), output
-    for name, written in kept.items():
-        assert (out / "runs" / name).stat().st_mtime_ns == written, "finished runs are not run again"
-    undisturbed = start(tmp_path / "whole")
-    undisturbed.communicate(timeout=120)
-    assert undisturbed.returncode == 0
-    killed, whole = ResultSet.load(out), ResultSet.load(tmp_path / "whole")
-    assert numbers(killed) == numbers(whole)
-    assert killed.trajectory_hash == whole.trajectory_hash
 
 
 def test_control_c_keeps_what_is_finished(tmp_path: Path) -> None:

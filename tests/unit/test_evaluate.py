@@ -27,7 +27,7 @@ from ccgym.report.evaluation_table import evaluation_table
 from ccgym.schemes.flow import FlowSpec, flow_spec
 from ccgym.schemes.groups import compared_schemes
 from ccgym.schemes.policies import pretrained
-from ccgym.schemes.reading import scheme_of
+from ccgym.schemes.reading import parse_scheme, scheme_of
 from ccgym.schemes.registry import registry
 from tests.commands import evaluate as main
 from tests.commands import parsed

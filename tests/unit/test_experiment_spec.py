@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ccgym.config.models import Droptail, Link
-from ccgym.errors import ConfigError, NotFoundError, SchemeNotFoundError
+from ccgym.errors import ConfigError, SchemeNotFoundError
 from ccgym.experiments.draws import read_draw
 from ccgym.experiments.expand import conditions, generator, run_seed
 from ccgym.experiments.load import load_experiment
@@ -225,14 +225,6 @@ criteria:
 """
 
 
-def test_an_experiment_is_read(tmp_path: Path) -> None:
-    file = tmp_path / "one.yaml"
-    file.write_text(GOOD)
-    found = load_experiment(file)
-    assert isinstance(found, ExperimentSet)
-    assert (found.name, found.title, [one.name for one in found.experiments]) == ("one", "One", ["one"])
-
-
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
@@ -263,11 +255,6 @@ def test_what_quick_changes_is_checked_although_nobody_asked_for_it(tmp_path: Pa
     file.write_text(GOOD + "quick: {sweep: {rat: [5mbps]}, path: {rate: $rrate}}\n")
     with refused(ConfigError, "unknown-name at one.yaml:4: path"):
         load_experiment(file)
-
-
-def test_an_unknown_experiment_is_refused_with_a_near_miss() -> None:
-    with refused(NotFoundError, "unknown-configuration at --experiment"):
-        load_experiment("weakneses")
 
 
 # --- Those that come with ccgym ------------------------------------------------------------------------------------
@@ -347,9 +334,15 @@ def test_transfers_offer_a_load() -> None:
         ({"transfers": {"to": "5s", "size": "1kB"}}, "wrong-type at [0].transfers"),
         ({"transfers": {"every": "1s", "rate": "1mbps", "to": "5s", "size": "1kB"}}, "wrong-type at [0].transfers"),
         ({"transfers": {"every": "1s", "to": "5s", "size": "1kB"}, "start": "1s"}, "options-conflict at [0].transfers"),
+        ({"copies": 0}, "out-of-range at [0]"),
+        ({"copies": 1001}, "out-of-range at [0]"),
+        ({"copies": 1.5}, "wrong-type at [0]"),
+        ({"copies": "two"}, "wrong-type at [0]"),
+        ({"copies": True}, "wrong-type at [0]"),
+        ({"copies": 2, "transfers": {}}, "wrong-type at [0]"),
     ],
 )
-def test_transfers_that_make_no_sense(changes: dict[str, Any], message: str) -> None:
+def test_transfers_and_copies_that_make_no_sense(changes: dict[str, Any], message: str) -> None:
     with refused(ConfigError, message):
         expanded([{"scheme": "reno", **changes}], rng())
 
@@ -357,17 +350,6 @@ def test_transfers_that_make_no_sense(changes: dict[str, Any], message: str) -> 
 def test_copies_are_equal_flows() -> None:
     flows = [{"scheme": "$scheme", "source": "64kB", "copies": 3.0}, {"scheme": "reno"}]
     assert expanded(flows, rng()) == [{"scheme": "$scheme", "source": "64kB"}] * 3 + [{"scheme": "reno"}]
-
-
-@pytest.mark.parametrize(
-    ("copies", "code"),
-    [(0, "out-of-range"), (1001, "out-of-range"), (1.5, "wrong-type"), ("two", "wrong-type"), (True, "wrong-type")],
-)
-def test_copies_that_make_no_sense(copies: Any, code: str) -> None:
-    with refused(ConfigError, f"{code} at [0]"):
-        expanded([{"scheme": "reno", "copies": copies}], rng())
-    with refused(ConfigError, "wrong-type at [0]"):
-        expanded([{"scheme": "reno", "copies": 2, "transfers": {}}], rng())
 
 
 def test_paths_of_the_training_range() -> None:
