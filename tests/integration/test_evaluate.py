@@ -394,14 +394,3 @@ def test_the_command_from_end_to_end(
     assert len(list((tmp_path / "results").iterdir())) == 2
     with refused(ResultsError, "directory-taken at results/mahimahi-88eceed6"):
         run_experiment(experiment(), out)
-
-
-def test_json_goes_to_standard_output_and_nothing_else_does(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    words = ["--trace", "12mbps", "--schemes", "cubic", "--runs", "2", "--runtime", "2", "--no-figures", "--json"]
-    assert main([*words, "--out", str(tmp_path)]) == 0
-    output, error = capfd.readouterr()
-    data = json.loads(output)
-    assert data["format"] == "ccgym-results"
-    assert data["summary"][0]["scheme"] == "cubic"
-    assert data == json.loads((tmp_path / "results.json").read_text())
-    assert "TCP Cubic" in error

@@ -16,7 +16,7 @@ from ccgym.cli import evaluate as cli_evaluate
 from ccgym.cli.evaluation_output import size_text
 from ccgym.config.declared import HOSTS
 from ccgym.config.path import NetworkPath
-from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, ResultsError, SchemeNotFoundError
+from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, ResultsError
 from ccgym.evaluation.directory import claim
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.results import ResultSet
@@ -48,27 +48,6 @@ def test_default_schemes_leave_out_tools() -> None:
     assert {"cubic", "reno", "bbr", "aurora"} <= set(names)
     assert not {"aimd", "fixed_window", "fixed_rate", "learned"} & set(names)
     assert set(names) <= {*registry(), *pretrained()}
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "word"),
-    [
-        ("cubci", SchemeNotFoundError, "unknown-scheme at --schemes"),
-        ("", ConfigError, "argument-missing at --schemes"),
-        (",", ConfigError, "argument-missing at --schemes"),
-        ("cubic,cubic", ConfigError, "duplicate at --schemes"),
-        ("fixed_window:cwnd=1,fixed_window:cwnd=1", ConfigError, "duplicate at --schemes"),
-        ("fixed_window:cwnd", ConfigError, "text-malformed at --schemes"),
-        ("fixed_window:=5", ConfigError, "text-malformed at --schemes"),
-        ("fixed_window:cwnd=1:cwnd=2", ConfigError, "duplicate at --schemes"),
-        ("fixed_window:cwmd=5", ConfigError, "unknown-parameter at --schemes: scheme fixed_window"),
-        ("fixed_window:cwnd=many", ConfigError, "parameter-invalid at --schemes: scheme fixed_window, parameter cwnd"),
-        ("fixed_window:cwnd=-1", ConfigError, "parameter-invalid at --schemes: scheme fixed_window, parameter cwnd"),
-    ],
-)
-def test_wrong_schemes(text: str, kind: type[CcgymError], word: str) -> None:
-    with refused(kind, word):
-        parse_contenders(text, "--schemes")
 
 
 # --- Flows ---------------------------------------------------------------------------------------------------------

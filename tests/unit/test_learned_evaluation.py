@@ -17,14 +17,14 @@ import pytest
 import ccgym
 from ccgym.cli.main import main as cli
 from ccgym.config.path import NetworkPath
-from ccgym.errors import CcgymError, ConfigError, ResultsError, SchemeNotFoundError
+from ccgym.errors import CcgymError, ConfigError, ResultsError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.evaluation.runner import run_experiment
 from ccgym.schemes import policies
 from ccgym.schemes.flow import FlowSpec, flow_spec
-from ccgym.schemes.groups import compared_schemes, descriptions
+from ccgym.schemes.groups import descriptions
 from ccgym.schemes.policy_card import PolicyCard
 from ccgym.schemes.reading import parse_scheme, scheme_of
 from tests.commands import evaluate
@@ -142,12 +142,6 @@ def test_schemes_that_look_alike_get_other_markers(copied: Callable[..., Path], 
 # --- What cannot be used -------------------------------------------------------------------------------------------
 
 
-def test_unknown_names(pretrained: Path) -> None:
-    for text in ("staedy", "cubci"):
-        with refused(SchemeNotFoundError, "unknown-scheme at --schemes"):
-            parse_contenders(text, "--schemes")
-
-
 @pytest.mark.parametrize(
     ("text", "word"),
     [
@@ -160,16 +154,13 @@ def test_unknown_names(pretrained: Path) -> None:
         ("steady:start_rate_mbps=fast", "parameter-invalid at --schemes: scheme learned, parameter start_rate_mbps"),
         ("steady:start_rate=2", "unknown-parameter at --schemes: scheme learned"),
         ("steady,steady", "duplicate at --schemes"),
+        ("staedy", "unknown-scheme at --schemes"),
+        ("cubci", "unknown-scheme at --schemes"),
     ],
 )
 def test_wrong_choices(pretrained: Path, text: str, word: str) -> None:
     with refused(CcgymError, word):
         parse_contenders(text, "--schemes")
-
-
-def test_parameters_are_named_without_the_policy(pretrained: Path) -> None:
-    with refused(ConfigError, "unknown-parameter"):
-        parse_scheme("steady:start_rate=2")
 
 
 def _edit(**changes: Any) -> Callable[[Path], None]:
@@ -338,11 +329,6 @@ def test_runs_of_another_version_are_not_taken_over(copied: Callable[..., Path],
 
 def test_classic_experiments_are_what_they_were() -> None:
     assert "policies" not in experiment("cubic").parameters()
-
-
-def test_without_a_policy_it_is_not_compared() -> None:
-    assert all(choice.policy is not None for choice in compared_schemes() if choice.name == "learned")
-    assert "aurora" in [choice.title for choice in compared_schemes()]
 
 
 # --- Command lines -------------------------------------------------------------------------------------------------
