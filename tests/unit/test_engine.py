@@ -34,7 +34,6 @@ from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.store import Damage, RunStore, StoredRun, run_file
 from ccgym.schemes.flow import FlowSpec
 from tests.refusals import refused
-from tests.watching import Watching
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 
@@ -199,14 +198,6 @@ def test_a_reduction_may_miss_what_a_run_left_elsewhere(tmp_path: Path) -> None:
         kept = [measure([run()], reduce=picky, store=store, observer=(listener := Listener()))[0].kept for _ in "123"]
     assert kept == [True, False, False]
     assert listener.told[0] == "cubic 1: its log is gone; running it again"
-
-
-def test_an_interruption_ends_the_runs_and_keeps_what_ended(tmp_path: Path) -> None:
-    runs = [run(), *(run(seed=seed, duration_ns=10**15) for seed in (2, 3))]
-    with RunStore(tmp_path) as store:
-        with pytest.raises(KeyboardInterrupt):
-            measure(runs, reduce=NUMBERS, store=store, jobs=2, observer=Watching(stop_after=1))
-        assert isinstance(store.load(runs[0], NUMBERS.text), StoredRun)
 
 
 # --- The store -----------------------------------------------------------------------------------------------------

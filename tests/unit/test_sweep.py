@@ -96,6 +96,8 @@ def test_an_experiment_with_other_values() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["--trace", "./wrong.trace"], "[all-lines-equal]"),
+        (["--trace", "./text.trace"], "trace-malformed at text.trace:1"),
         (["--trace", "wrong.trace", "--sweep", "rtt=20ms,40ms"], "[all-lines-equal]"),
         (["--trace", "12mbps", "--sweep", "trace=12mbps.trace,wrong.trace"], "[all-lines-equal]"),
         (["--sweep", "path=12mbps,wrong.trace"], "[all-lines-equal]"),
