@@ -306,9 +306,6 @@ def test_it_is_said_loudly_where_packets_cannot_be_real(tmp_path: Path, monkeypa
     assert any("NOT CONFIRMED" in note for note in finds_table(results).notes)
 
 
-# --- The command line ------------------------------------------------------------------------------------------------
-
-
 # --- The finds that come along ---------------------------------------------------------------------------------------
 
 FOUND = [name for name in catalog().paths if name.startswith("adversary-")]

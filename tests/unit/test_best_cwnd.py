@@ -209,11 +209,6 @@ def test_a_path_is_found_by_what_it_is() -> None:
     assert best_window_of(NetworkPath(rate="12mbps", rtt="40ms")) is None
 
 
-def test_drawn_links_are_not_in_the_table() -> None:
-    drawn = read_distribution("aurora").sample(np.random.default_rng(1))
-    assert best_window_of(drawn.origin) is None
-
-
 def test_a_window_that_leaves_the_link_idle_is_no_target() -> None:
     policer = best_windows()["policer-12mbps-rtt20"]
     assert policer.throughput_mbps < 0.1 * policer.rate_mbps
@@ -249,18 +244,24 @@ def test_a_flow_alone_on_a_known_path_is_told_its_window() -> None:
     assert told == untold
 
 
-@pytest.mark.parametrize("agent", [None, UNTAUGHT, OTHER])
-def test_other_agents_episodes_are_what_they_were(agent: AgentConfig | None) -> None:
-    assert drawn_spec("77.72mbps", agent)["flows"][0]["params"] == {}
-
-
 @pytest.mark.parametrize(
-    "learner",
-    [LearnerFlow(extra_rtt="10ms"), LearnerFlow(rtt="150ms"), LearnerFlow(mss=1000)],
-    ids=["extra_rtt", "rtt", "mss"],
+    ("paths", "agent", "learners", "background"),
+    [
+        ("77.72mbps", None, (), ()),
+        ("77.72mbps", UNTAUGHT, (), ()),
+        ("77.72mbps", OTHER, (), ()),
+        ("77.72mbps", EXPERT, (LearnerFlow(extra_rtt="10ms"),), ()),
+        ("77.72mbps", EXPERT, (LearnerFlow(rtt="150ms"),), ()),
+        ("77.72mbps", EXPERT, (LearnerFlow(mss=1000),), ()),
+        ("77.72mbps", EXPERT, (LearnerFlow(), LearnerFlow()), ()),
+        ("77.72mbps", EXPERT, (), (FlowSpec(scheme="cubic"),)),
+        ("aurora", EXPERT, (), ()),
+    ],
 )
-def test_a_flow_that_is_not_the_table_s_is_not_told(learner: LearnerFlow) -> None:
-    assert drawn_spec("77.72mbps", EXPERT, learner)["flows"][0]["params"] == {}
+def test_other_agents_flows_and_paths_are_not_told(
+    paths: str, agent: AgentConfig | None, learners: tuple[LearnerFlow, ...], background: tuple[FlowSpec, ...]
+) -> None:
+    assert "expert_window" not in drawn_spec(paths, agent, *learners, background=background)["flows"][0]["params"]
 
 
 def test_the_expert_aims_at_the_window_of_the_table() -> None:
@@ -275,16 +276,6 @@ def test_the_expert_aims_at_the_window_of_the_table() -> None:
         actions, _ = batch.refresh_labels()
     assert actions.tolist() == [[2]], "it stays"
     assert batch.step_info(0)["interval"]["cwnd_bytes"] == 80 * 1500, "ten packets, ten more, twice doubled"
-
-
-def test_a_flow_in_company_is_not_told() -> None:
-    background = (FlowSpec(scheme="cubic"),)
-    for spec in (
-        drawn_spec("77.72mbps", EXPERT, background=background),
-        drawn_spec("77.72mbps", EXPERT, LearnerFlow(), LearnerFlow()),
-        drawn_spec("aurora", EXPERT),
-    ):
-        assert "expert_window" not in spec["flows"][0]["params"]
 
 
 def test_every_training_link_of_indigo_has_its_window() -> None:

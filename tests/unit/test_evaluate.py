@@ -1,4 +1,4 @@
-"""The command line of evaluate.py, the descriptions of flows and schemes, simulate(), and the flags after a run."""
+"""The command line of evaluate.py, the descriptions of flows and schemes, and simulate()."""
 
 from __future__ import annotations
 
@@ -16,18 +16,11 @@ from ccgym.cli import evaluate as cli_evaluate
 from ccgym.cli.evaluation_output import size_text
 from ccgym.config.declared import HOSTS
 from ccgym.config.path import NetworkPath
-from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, ResultsError, SchemeNotFoundError
+from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, ResultsError
 from ccgym.evaluation.directory import claim
 from ccgym.evaluation.experiment import Experiment
-from ccgym.evaluation.flags import flags
-from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
-from ccgym.evaluation.path_facts import PathFacts, path_facts
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import parse_contenders
-from ccgym.evaluation.run_numbers import FlowRecord, LinkRecord
-from ccgym.evaluation.run_record import RunRecord
-from ccgym.evaluation.runner import run_experiment
-from ccgym.evaluation.scheme_summary import CellResult
 from ccgym.evaluation.simulate import Job, Record, simulate, simulate_many
 from ccgym.evaluation.store import RunStore
 from ccgym.report.evaluation_table import evaluation_table
@@ -36,10 +29,9 @@ from ccgym.schemes.groups import compared_schemes
 from ccgym.schemes.policies import pretrained
 from ccgym.schemes.reading import parse_scheme, scheme_of
 from ccgym.schemes.registry import registry
-from ccgym.schemes.style import SchemeStyle
 from tests.commands import evaluate as main
 from tests.commands import parsed
-from tests.refusals import explained, refused
+from tests.refusals import refused
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 
@@ -47,16 +39,7 @@ PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 # --- Schemes -------------------------------------------------------------------------------------------------------
 
 
-def test_scheme_with_parameters() -> None:
-    choice = parse_scheme("fixed_window:cwnd=100")
-    assert choice == scheme_of("fixed_window", {"cwnd": 100})
-    assert choice.key == "fixed_window_cwnd_100"
-    assert choice.text == "fixed_window:cwnd=100"
-    assert "cwnd 100" in choice.style.label
-
-
 def test_values_keep_their_type() -> None:
-    assert parse_scheme("reno:mode=ns3").params == {"mode": "ns3"}
     assert parse_scheme("cubic:beta=0.5:fast_convergence=false").params == {"beta": 0.5, "fast_convergence": False}
 
 
@@ -65,27 +48,6 @@ def test_default_schemes_leave_out_tools() -> None:
     assert {"cubic", "reno", "bbr", "aurora"} <= set(names)
     assert not {"aimd", "fixed_window", "fixed_rate", "learned"} & set(names)
     assert set(names) <= {*registry(), *pretrained()}
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "word"),
-    [
-        ("cubci", SchemeNotFoundError, "unknown-scheme at --schemes"),
-        ("", ConfigError, "argument-missing at --schemes"),
-        (",", ConfigError, "argument-missing at --schemes"),
-        ("cubic,cubic", ConfigError, "duplicate at --schemes"),
-        ("fixed_window:cwnd=1,fixed_window:cwnd=1", ConfigError, "duplicate at --schemes"),
-        ("fixed_window:cwnd", ConfigError, "text-malformed at --schemes"),
-        ("fixed_window:=5", ConfigError, "text-malformed at --schemes"),
-        ("fixed_window:cwnd=1:cwnd=2", ConfigError, "duplicate at --schemes"),
-        ("fixed_window:cwmd=5", ConfigError, "unknown-parameter at --schemes: scheme fixed_window"),
-        ("fixed_window:cwnd=many", ConfigError, "parameter-invalid at --schemes: scheme fixed_window, parameter cwnd"),
-        ("fixed_window:cwnd=-1", ConfigError, "parameter-invalid at --schemes: scheme fixed_window, parameter cwnd"),
-    ],
-)
-def test_wrong_schemes(text: str, kind: type[CcgymError], word: str) -> None:
-    with refused(kind, word):
-        parse_contenders(text, "--schemes")
 
 
 # --- Flows ---------------------------------------------------------------------------------------------------------
@@ -163,11 +125,6 @@ def test_wrong_flows(
         flow_spec(flow)
 
 
-def test_an_rtt_below_the_paths_is_refused() -> None:
-    with refused(ConfigError, "out-of-range at flows[0]"):
-        simulate(PATH, [{"scheme": "cubic", "rtt": "10ms"}], "1s")
-
-
 # --- simulate() ----------------------------------------------------------------------------------------------------
 
 
@@ -192,19 +149,13 @@ def test_the_public_surface() -> None:
     assert run.curves().flows[1].egress_mbps.size == 8
 
 
-def test_the_same_seed_gives_the_same_run() -> None:
-    path = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", loss=0.01)
-    runs = [simulate(path, ["cubic"], "3s", seed) for seed in (1, 1, 2)]
-    assert runs[0].to_json() == runs[1].to_json()
-    assert runs[0].trajectory_hash != runs[2].trajectory_hash
-
-
 def test_many_runs_do_not_depend_on_threads() -> None:
     path = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", loss=0.01)
     jobs = [Job(path, [scheme], "2s", seed) for scheme in ("cubic", "bbr") for seed in (1, 2, 3)]
     one, two = simulate_many(jobs, threads=1), simulate_many(jobs, threads=4)
     assert [run.to_json() for run in one] == [run.to_json() for run in two]
     assert [run.flows[0].scheme for run in one] == ["cubic"] * 3 + ["bbr"] * 3
+    assert len({run.trajectory_hash for run in one}) == len(jobs)
     assert one[0].packets is None, "numbers only, unless asked"
 
 
@@ -247,6 +198,7 @@ def test_a_path_without_a_link_has_no_capacity() -> None:
         ({"record": {"packets": False}}, "wrong-type at record"),
         ({"seed": -1}, "out-of-range at seed"),
         ({"seed": 1.5}, "out-of-range at seed"),
+        ({"flows": [{"scheme": "cubic", "rtt": "10ms"}]}, "out-of-range at flows[0]"),
     ],
 )
 def test_wrong_arguments_of_simulate(arguments: dict[str, Any], place: str) -> None:
@@ -300,12 +252,6 @@ def test_impossible_experiments(change: dict[str, Any], place: str) -> None:
         Experiment(**fields)
 
 
-def test_flows_of_a_cell_start_one_after_the_other() -> None:
-    made = Experiment(path=PATH, schemes=(scheme_of("cubic"),), flows=3, interval_ns=10 * 10**9)
-    (first, *_) = made.planned()
-    assert [flow.start_ns for flow in first.contender.flows] == [0, 10**10, 2 * 10**10]
-
-
 def test_flows_that_begin_late_do_so_by_the_seed_of_their_run() -> None:
     made = Experiment(path=PATH, schemes=(scheme_of("cubic"),), flows=2, interval_ns=10**9, late_start_ns=10**6)
     starts, again = ([[flow.start_ns for flow in run.contender.flows] for run in made.planned()] for _ in range(2))
@@ -317,120 +263,6 @@ def test_flows_that_begin_late_do_so_by_the_seed_of_their_run() -> None:
 
 
 # --- The command line ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("lines", "what"),
-    [
-        (["1500"] * 4166, ""),  # the student report's trace, which the detector finds
-        (["5", "4"], "trace-unsorted at broken.trace:2"),
-        (["1", "2 6250"], "trace-malformed at broken.trace:2"),
-        ([], "trace-empty at broken.trace:1"),
-    ],
-)
-def test_a_broken_trace_stops_the_evaluation(
-    lines: list[str],
-    what: str,
-    capfd: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "broken.trace").write_text("".join(f"{line}\n" for line in lines))
-    assert main(["--trace", "./broken.trace", "--schemes", "cubic"]) == 2
-    error = capfd.readouterr().err
-    if what:
-        explained(error, what)
-    else:
-        assert "[all-lines-equal]" in error
-    assert not (tmp_path / "results").exists()
-
-
-# --- Flags ---------------------------------------------------------------------------------------------------------
-
-STUDENT = PathFacts(
-    name="50mbps_10ms",
-    capacity_mbps=33.4,
-    one_way_delay_ms=10.0,
-    base_rtt_ms=20.0,
-    random_loss=0.0,
-    drain_ms=None,
-    largest_gap_ms=1500.0,
-    trace="50mbps_10ms.trace",
-    declared_mbps=50.0,
-    options="--trace 50mbps_10ms.trace",
-)
-
-
-def results(
-    throughput: float, delay: float, *, scheme: str = "vegas", capacity: float = 33.4, runs: int = 5, name: str = "path"
-) -> ResultSet:
-    numbers = PantheonMetrics(throughput, throughput, delay, 0.01, 60.0, 10, 9)
-    record = RunRecord(
-        "path", 1, 60.0, "00", (), LinkRecord(capacity, throughput / capacity, 0, 0, 0.0, 0.0),
-        RunMetrics(numbers, {1: numbers}, capacity),
-    )  # fmt: skip
-    cells = tuple(CellResult(scheme, run, record, None, 0.0, 0.1) for run in range(1, runs + 1))
-    return ResultSet(
-        parameters={"runs": runs, "schemes": [scheme], "path_name": name},
-        provenance={},
-        styles=(SchemeStyle(scheme, scheme.title(), "black", "o"),),
-        cells=cells,
-    )
-
-
-def codes(found: ResultSet, facts: PathFacts) -> set[str]:
-    return {flag.code for flag in flags(found, facts)}
-
-
-def test_the_student_report_would_have_been_flagged() -> None:
-    # A student's report: Vegas on "50 Mbit/s, 10 ms" had 0.55 Mbit/s and 1,545 ms.
-    found = codes(results(0.55, 1544.94, runs=1), STUDENT)
-    assert found == {"starved", "delay-not-its-own", "delay-is-the-gap", "capacity-off-declared", "single-run"}
-
-
-def test_a_healthy_result_has_no_flags() -> None:
-    facts = replace(STUDENT, largest_gap_ms=1.0, capacity_mbps=50.0, drain_ms=15.0)
-    assert codes(results(48.0, 14.0, capacity=50.0), facts) == set()
-
-
-def test_video_that_leaves_capacity_unused_is_not_starved() -> None:
-    facts = replace(STUDENT, largest_gap_ms=1.0, capacity_mbps=50.0, drain_ms=15.0)
-    greedy = results(0.8, 14.0, capacity=50.0)
-    assert codes(greedy, facts) == {"starved"}
-    flow = FlowRecord("webrtc", 0, 30, 0.8, 14, 0, 0.8, 20, 20, 3, 2, 0.8, 99, 0, 0, 0, 0, 0, None, bit_rate_mbps=0.8)
-    video = replace(
-        greedy, cells=tuple(replace(one, record=replace(one.record, flows=(flow,))) for one in greedy.cells)
-    )
-    assert codes(video, facts) == set()
-
-
-def test_what_starves_a_scheme_is_not_guessed() -> None:
-    facts = replace(STUDENT, largest_gap_ms=None, capacity_mbps=77.0, declared_mbps=None, random_loss=0.0006)
-    for lossy, varied in (
-        (facts, "--sweep loss=0,0.0006"),
-        (replace(facts, random_loss=0), "--sweep runtime=60s,300s"),
-    ):
-        for scheme in ("cubic", "ledbat", "sprout"):
-            (found,) = flags(results(10.0, 60.0, scheme=scheme, capacity=77.0), lossy)
-            assert (found.code, found.cause) == ("starved", "")
-            assert found.command.endswith(varied)
-
-
-@pytest.mark.parametrize(
-    ("scheme", "runtime", "varied"),
-    [
-        ("ledbat", 30, "--sweep loss=0,0.0006"),
-        ("aurora", 5, "--sweep runtime=5s,25s"),
-        ("fixed_window:cwnd=20", 5, ""),
-        ("ledbat", 100, ""),  # too long to be tried
-    ],
-)
-def test_a_cause_that_another_run_confirms_is_named(scheme: str, runtime: int, varied: str, tmp_path: Path) -> None:
-    made = run_experiment(Experiment("77.72mbps", [scheme], runs=1, runtime_ns=runtime * 10**9), tmp_path)
-    (flag,) = [flag for flag in made.flags if flag["code"] == "starved"]
-    assert bool(flag["cause"]) == bool(varied)
-    assert flag["command"].endswith(varied)
 
 
 @pytest.mark.parametrize("out", [["--out", "here"], []])
@@ -486,70 +318,6 @@ def test_several_flows_have_a_row_each_and_unequal_shares_a_flag(
     assert [flag["subject"] for flag in made.flags if flag["code"] == "unfair-shares"] == [mixed.style.label]
     assert same.jain is not None
     assert same.jain.mean > 0.8
-
-
-def test_a_full_deep_queue_is_noted() -> None:
-    facts = replace(STUDENT, largest_gap_ms=1.0, capacity_mbps=50.0, drain_ms=500.0)
-    assert codes(results(48.0, 505.0, scheme="cubic", capacity=50.0), facts) == {"delay-is-the-queue"}
-
-
-def test_a_loss_of_packets_that_still_wait_is_noted() -> None:
-    # Without a queue limit Reno's slow start never ends: half of what it sent waits when the run ends.
-    for queue, mean, found in [("infinite", 0.5, {"loss-is-backlog"}), ("20p", 0.03, set())]:
-        path = NetworkPath(rate="12mbps", rtt="20ms", queue=queue, name="test")
-        record = simulate(path, ["reno"], "2s")
-        assert record.total.loss == pytest.approx(mean, rel=0.5)
-        made = results(12.0, 70.0, scheme="reno", capacity=12.0, runs=2)
-        made = replace(made, cells=tuple(replace(cell, record=record) for cell in made.cells))
-        assert codes(made, path_facts(path, made)) == found
-
-
-def test_every_flag_names_cause_and_command() -> None:
-    for flag in flags(results(0.55, 1544.94, runs=1), STUDENT):
-        assert bool(flag.cause) == (flag.code != "starved")
-        assert flag.command
-        assert flag.subject
-
-
-def test_a_shared_cause_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--trace", "77.72mbps", "--runs", "2", "--runtime", "5", "--no-figures", "--out", str(tmp_path)]
-    assert main([*options, "--schemes", "reno,dctcp"]) == 0
-    printed = capsys.readouterr().out
-    assert len(re.findall(r"^warning: .* \[starved\]$", printed, re.MULTILINE)) == 2
-    assert printed.count("to see it: ") == 1
-
-
-@pytest.mark.parametrize(
-    ("path", "options", "declared"),
-    [
-        (NetworkPath.named("77.72mbps"), "--trace 77.72mbps", 77.72),
-        (NetworkPath.named("2.64mbps-poisson"), "--trace 2.64mbps-poisson", None),  # its slow beginning is known
-        (NetworkPath.from_mahimahi("mm-delay 5 mm-link 12mbps.trace 12mbps.trace", name="x"),
-         "--mahimahi 'mm-delay 5 mm-link 12mbps.trace 12mbps.trace'", 12.0),
-    ],
-)  # fmt: skip
-def test_flags_know_how_to_get_the_path_again(path: NetworkPath, options: str, declared: float | None) -> None:
-    facts = path_facts(path, results(10.0, 20.0))
-    assert facts.options == options
-    assert facts.declared_mbps == declared
-
-
-def test_ignored_runs_are_flagged() -> None:
-    made = results(48.0, 14.0, capacity=50.0)
-    cells = (replace(made.cells[0], invalid="too short"), *made.cells[1:])
-    facts = replace(STUDENT, largest_gap_ms=1.0, capacity_mbps=50.0)
-    assert codes(replace(made, cells=cells), facts) == {"ignored-runs"}
-
-
-def test_ccperf_means_are_plain_numbers() -> None:
-    run = simulate(PATH, ["cubic"], "2s")
-    assert all(isinstance(metric.value, (float, type(None))) for metric in run.ccperf().flows[0].values())
-    assert not any(isinstance(value, np.generic) for value in vars(run.flows[0]).values())
-
-
-def test_one_run_is_not_said_to_differ_where_nothing_is_random() -> None:
-    (note,) = (flag for flag in flags(results(12.0, 70.0, runs=1, capacity=12.0), STUDENT) if flag.code == "single-run")
-    assert note.cause == "where the path or a scheme draws at random, runs differ; one run cannot show by how much"
 
 
 # --- Where results go ----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from matplotlib.text import Text
 
 from ccgym.config import catalog
 from ccgym.errors import ConfigError
-from ccgym.evaluation.bootstrap import bootstrap, centered
+from ccgym.evaluation.bootstrap import centered
 from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.experiments.expand import conditions, generator, run_seed
@@ -162,12 +162,6 @@ def test_the_interquartile_mean_leaves_out_a_quarter_at_both_ends() -> None:
     assert centered(values, "interquartile").tolist() == [-1.5]
     assert centered(values, "mean").tolist() == [-3.0]
     assert centered(np.array([[1.0], [2.0], [6.0]]), "interquartile").tolist() == [3.0], "three have no quarter"
-
-
-def test_strata_count_the_same_however_many_paths_they_have() -> None:
-    table = [[[-1.0]]] * 9 + [[[-3.0]]]
-    assert bootstrap(table, [True], 1, resamples=20, strata=[0] * 9 + [1]).scores[0].mean == -2.0
-    assert bootstrap(table, [True], 1, resamples=20).scores[0].mean == pytest.approx(-1.2)
 
 
 # --- A small league --------------------------------------------------------------------------------------------------

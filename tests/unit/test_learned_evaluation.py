@@ -24,7 +24,7 @@ from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.evaluation.runner import run_experiment
 from ccgym.schemes import policies
 from ccgym.schemes.flow import FlowSpec, flow_spec
-from ccgym.schemes.groups import compared_schemes, descriptions
+from ccgym.schemes.groups import descriptions
 from ccgym.schemes.policy_card import PolicyCard
 from ccgym.schemes.reading import parse_scheme, scheme_of
 from tests.commands import evaluate
@@ -321,11 +321,6 @@ def test_runs_of_another_version_are_not_taken_over(copied: Callable[..., Path],
 
 def test_classic_experiments_are_what_they_were() -> None:
     assert "policies" not in experiment("cubic").parameters()
-
-
-def test_without_a_policy_it_is_not_compared() -> None:
-    assert all(choice.policy is not None for choice in compared_schemes() if choice.name == "learned")
-    assert "aurora" in [choice.title for choice in compared_schemes()]
 
 
 # --- Command lines -------------------------------------------------------------------------------------------------

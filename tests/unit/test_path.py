@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ import pytest
 
 from ccgym.config import catalog as catalog_module
 from ccgym.config import path as path_module
-from ccgym.config.catalog import catalog, resolve_trace, traces_directory
-from ccgym.config.models import Delay, Link, Loss
+from ccgym.config.catalog import catalog, traces_directory
+from ccgym.config.models import Delay, Link
 from ccgym.config.path import NetworkPath
-from ccgym.errors import CcgymError, ConfigError, PathNotFoundError
+from ccgym.errors import CcgymError, ConfigError
 from ccgym.evaluation.simulate import simulate
 from tests.refusals import refused
 
@@ -79,8 +78,6 @@ def test_facts_of_pantheons_fifth_emulator() -> None:
     }
     assert "Pantheon report of 2019-10-22" in path.published_source
     assert path.check() == []
-    for part in ("77.7213 Mbit/s", "102 ms", "droptail 94p", "0.06%", "51ms", PANTHEON_5, "observatory"):
-        assert part in path.describe()
 
 
 def test_constructor_needs_no_trace() -> None:
@@ -154,8 +151,6 @@ def test_queue_disciplines() -> None:
         "beta": 3.2, "coupling": 2.0, "step": 1_000_000, "classic_share": 0.1,
     }  # fmt: skip
     assert (queue("pie")["beta"], queue("red")["max"]) == (1.25, 15)
-    words = NetworkPath(rate="16mbps", rtt="15ms", queue={"kind": "step", "threshold": "9p"}).queue.words()
-    assert words == "step marking 1000p (above 9p, delay none)"
 
 
 def test_changes_over_time_and_further_elements() -> None:
@@ -217,13 +212,6 @@ def test_mahimahi_liberties() -> None:
     assert permuted.chain[0] == Link.model_validate({**permuted.chain[0].model_dump(), "once": True})
 
 
-def test_a_round_trip_of_many_seconds_is_remarked() -> None:
-    (finding,) = NetworkPath(rate="12mbps", rtt="20s").check()
-    assert (finding.severity, finding.code) == ("warning", "long-delay")
-    assert "'20ms'" in finding.remedy
-    assert NetworkPath(rate="12mbps", rtt="0.02s").check() == []
-
-
 def test_from_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path = NetworkPath.named("77.72mbps")
@@ -254,14 +242,6 @@ def test_from_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         with refused(CcgymError, code):
             NetworkPath.from_any(wrong)
-
-
-def test_paths_are_values() -> None:
-    one = NetworkPath(rate="5mbps", rtt="9ms", elements=[Loss(probability="1%")], name="mine")
-    assert one == pickle.loads(pickle.dumps(one))
-    assert hash(one) == hash(NetworkPath(rate="5mbps", rtt="9ms", loss="1%", name="mine"))
-    with pytest.raises(ValueError, match="frozen"):
-        one.name = "other"
 
 
 def test_every_named_path_loads_compiles_and_is_clean() -> None:
@@ -343,22 +323,16 @@ def test_what_mahimahi_cannot_express(arguments: dict[str, object]) -> None:
     assert path.mahimahi_parts()["uplink_trace"] == "32mbps"  # for Pantheon's metadata there is always a word
 
 
-def test_pantheons_metadata_words() -> None:
-    assert NetworkPath.named("77.72mbps").mahimahi_parts() == {
-        "uplink_trace": "77.72mbps.trace",
-        "downlink_trace": "77.72mbps.trace",
-        "prepend_mm_cmds": "mm-delay 51 mm-loss uplink 0.0006",
-        "append_mm_cmds": None,
-        "extra_mm_link_args": "--uplink-queue=droptail --uplink-queue-args=packets=94",
-    }
-
-
 def test_check_finds_what_is_wrong_with_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "50mbps_10ms.trace").write_text("1500\n" * 4166)
     student = NetworkPath.from_mahimahi("mm-delay 5 mm-link 50mbps_10ms.trace 50mbps_10ms.trace")
     finding = student.check()[0]
     assert (finding.severity, finding.code, finding.subject) == ("error", "all-lines-equal", "50mbps_10ms.trace")
+
+    long = NetworkPath(rate="12mbps", rtt="20s").check()
+    assert [(finding.severity, finding.code) for finding in long] == [("warning", "long-delay")]
+    assert NetworkPath(rate="12mbps", rtt="0.02s").check() == []
 
     small = NetworkPath.from_mahimahi(
         "mm-delay 5 mm-link 12mbps.trace 12mbps.trace --uplink-queue=droptail --uplink-queue-args=bytes=1500"
@@ -401,13 +375,6 @@ def test_a_path_of_the_catalog_is_known_by_its_commands() -> None:
     assert other.known() is other
 
 
-def test_a_missing_file_in_a_folder_of_that_name_is_no_trace_of_the_catalog(tmp_path: Path) -> None:
-    (tmp_path / "traces").mkdir()
-    with pytest.raises(PathNotFoundError):
-        NetworkPath.from_any(str(tmp_path / "traces" / "77.72mbps.trace"))
-    assert resolve_trace("traces/12mbps.trace").name == "12mbps"
-
-
 def test_a_path_is_built_anew_where_the_catalog_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = NetworkPath.named("77.72mbps")
     assert NetworkPath.named("77.72mbps") is first
@@ -423,10 +390,7 @@ def test_a_path_is_built_anew_where_the_catalog_is_another(tmp_path: Path, monke
 def test_the_signature_names_what_can_be_given() -> None:
     names = inspect.signature(NetworkPath).parameters
     assert {"rate", "rtt", "queue", "loss", "chain", "links"} <= set(names)
-    shown = repr(NetworkPath(rate="12mbps", rtt="40ms", queue="40p"))
-    assert "12 Mbit/s" in shown
-    assert "delay=" not in shown
-    assert len(shown) < 400
+    assert len(repr(NetworkPath(rate="12mbps", rtt="40ms", queue="40p"))) < 400
 
 
 @pytest.mark.parametrize("flows", [5, None, {"scheme": "cubic"}, "cubic", ["x" * 1_000_000], ["a/" * 500_000]])
