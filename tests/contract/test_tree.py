@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from pathlib import Path
@@ -90,10 +89,6 @@ def test_every_scheme_file_has_its_line_in_the_registry() -> None:
     )
 
 
-def test_every_line_of_the_registry_has_its_file() -> None:
-    assert sorted(set(table_lines()) - scheme_homes()) == []
-
-
 def test_the_compiled_registry_is_this_tree_s() -> None:
     # Names are as typed by users (fixed-window), modules as Rust has them (fixed_window).
     assert [str(s["name"]).replace("-", "_") for s in registered()] == table_lines(), "run `make setup`"
@@ -130,18 +125,6 @@ def test_signals_with_usual_bounds_exist() -> None:
     assert set(vocabulary("functions")) == set(FUNCTIONS)
 
 
-CONFIGS = sorted(file.name for file in (ROOT / "configs").glob("*.yaml"))
-
-
-@pytest.mark.parametrize("name", CONFIGS)
-def test_every_configuration_can_be_described(name: str) -> None:
-    from ccgym.cli.describe import describe
-
-    described = describe(str(ROOT / "configs" / name))
-    assert described["name"] == name.removesuffix(".yaml")
-    assert described["agent"]["observation"]
-
-
 # --- Queues and elements -------------------------------------------------------------------------------------------
 
 
@@ -151,52 +134,6 @@ def variants(enum: str) -> set[str]:
     body = text.split(f"pub enum {enum} {{", 1)[1].split("\n}\n", 1)[0]
     names = re.findall(r"^    (\w+)(?:,| \{)", body, re.MULTILINE)
     return {re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in names}
-
-
-def implementations(folder: str, trait: str) -> set[str]:
-    """The files of a folder that implement a trait."""
-    files = (ROOT / "crates" / "ccgym-path" / "src" / folder).glob("*.rs")
-    return {
-        file.stem
-        for file in files
-        if re.search(rf"^impl(?:<[^>]*>)? {trait} for ", file.read_text(encoding="utf-8"), re.MULTILINE)
-    }
-
-
-def test_every_queue_discipline_has_its_variant_and_its_file() -> None:
-    # Those that keep one FIFO are rules in its frame, which without a rule is two of them.
-    files = implementations("queue", "QueueDiscipline") | implementations("queue", "Rule")
-    assert files - {"fifo"} == variants("QueueSpec") - {"infinite", "droptail"}
-
-
-def test_every_path_element_has_its_variant_and_its_file() -> None:
-    # The link is a folder of its own.
-    assert implementations("elements", "PathElement") == variants("ElementSpec") - {"link"}
-
-
-# --- Figures -------------------------------------------------------------------------------------------------------
-
-
-def imports_of(package: str) -> set[str]:
-    """The modules of ccgym that the modules of a package import, at any depth of their code."""
-    names: set[str] = set()
-    for file in (ROOT / "ccgym" / package).rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-            elif isinstance(node, ast.Import):
-                names |= {alias.name for alias in node.names}
-    return names
-
-
-def test_only_some_packages_touch_the_native_module() -> None:
-    """Simulation and the parsing of traces: nothing else (ARCHITECTURE, "The map")."""
-    touching = {
-        package.name
-        for package in (ROOT / "ccgym").iterdir()
-        if package.is_dir() and any(name.startswith("ccgym._core") for name in imports_of(package.name))
-    }
-    assert touching <= {"config", "contrib", "emulation", "envs", "evaluation", "schemes", "tracetools", "training"}
 
 
 # --- Traces --------------------------------------------------------------------------------------------------------

@@ -195,20 +195,6 @@ def test_written_mm_logs_have_mahimahis_header(tmp_path: Path) -> None:
 # --- Resumption ----------------------------------------------------------------------------------------------------
 
 
-def test_only_what_is_missing_or_damaged_is_run_again(tmp_path: Path) -> None:
-    first, _ = sweep(tmp_path)
-    run_file(tmp_path, first, "bbr", 1).unlink()
-    damaged = run_file(tmp_path, first, "cubic", 2)
-    damaged.write_bytes(damaged.read_bytes()[:100])
-    (tmp_path / "runs" / ".0123.json.partial").write_text("half a fi")
-    again, watcher = sweep(tmp_path)
-    assert sorted(watcher.names) == ["bbr_run1", "cubic_run2"]
-    assert len(watcher.notices) == 1
-    assert f"cubic_run2: {damaged.name} is not JSON" in watcher.notices[0]
-    assert numbers(again) == numbers(first)
-    assert not list(tmp_path.rglob("*.partial"))
-
-
 def test_logs_that_are_wanted_later_are_written_later(tmp_path: Path) -> None:
     sweep(tmp_path, logs="none")
     assert not (tmp_path / "cubic_datalink_run1.log").exists()
@@ -316,48 +302,6 @@ def start(out: Path, *words: str) -> subprocess.Popen[str]:
         # Whoever starts us in the background of a shell may have told us to ignore it.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
-
-
-def wait_for_cells(out: Path, count: int, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 60
-    while len(list((out / "runs").glob("*.json"))) < count:
-        assert process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-@pytest.mark.long
-def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    out = tmp_path / "killed"
-    process = start(out)
-    wait_for_cells(out, 5, process)
-    process.kill()
-    process.communicate()
-    kept = {file.name: file.stat().st_mtime_ns for file in (out / "runs").glob("*.json")}
-    assert 5 <= len(kept) < 80, "it was killed in the middle"
-    assert not (out / "results.json").exists()
-    resumed = start(out)
-    output, _ = resumed.communicate(timeout=120)
-    assert resumed.returncode == 0
-    assert re.search(rf"{len(kept)} of 80 runs are there already", output), output
-    for name, written in kept.items():
-        assert (out / "runs" / name).stat().st_mtime_ns == written, "finished runs are not run again"
-    undisturbed = start(tmp_path / "whole")
-    undisturbed.communicate(timeout=120)
-    assert undisturbed.returncode == 0
-    killed, whole = ResultSet.load(out), ResultSet.load(tmp_path / "whole")
-    assert numbers(killed) == numbers(whole)
-    assert killed.trajectory_hash == whole.trajectory_hash
-
-
-def test_control_c_keeps_what_is_finished(tmp_path: Path) -> None:
-    process = start(tmp_path / "out")
-    wait_for_cells(tmp_path / "out", 3, process)
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "the same command continues from here" in output
-    assert "Traceback" not in output
 
 
 # --- Failing runs --------------------------------------------------------------------------------------------------

@@ -12,14 +12,13 @@ import pytest
 
 from ccgym.cli.describe import columns, describe
 from ccgym.cli.main import main
-from ccgym.config.agent import read_agent, vocabulary
-from ccgym.config.declared import USUAL_BOUNDS
+from ccgym.config.agent import read_agent
 from ccgym.config.distributions import read_distribution
 from ccgym.config.expressions import read_amount, read_expression, read_operand, read_operation
 from ccgym.config.yaml_loader import parse_yaml
 from ccgym.errors import ConfigError, UnitError
 from ccgym.training.config import TrainConfig
-from tests.refusals import explained, refused
+from tests.refusals import refused
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
@@ -151,13 +150,6 @@ def test_amounts_expressions_and_operations() -> None:
         read_amount("5 furlongs")
 
 
-# --- The vocabulary -----------------------------------------------------------------------------------------------
-
-
-def test_usual_signals_are_those_of_the_core() -> None:
-    assert set(USUAL_BOUNDS) <= {signal["name"] for signal in vocabulary()["signals"]}
-
-
 # --- Files and the command ----------------------------------------------------------------------------------------
 
 
@@ -237,12 +229,3 @@ def test_the_command_describes_a_configuration(capsys: pytest.CaptureFixture[str
     assert "  ecn " in capsys.readouterr().out
     assert main(["describe", "--signals"]) == 0
     assert "latency_ratio" in capsys.readouterr().out
-
-
-def test_the_command_explains_mistakes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["describe", str(CONFIGS / "aurora.yaml"), "--set", "agent.clokc=1"]) == 2
-    explained(capsys.readouterr().err, "unknown-key at agent.clokc")
-    assert main(["describe"]) == 2
-    explained(capsys.readouterr().err, "argument-missing at config")
-    assert main(["describe", str(tmp_path / "none.yaml")]) == 2
-    explained(capsys.readouterr().err, "unknown-configuration at config")

@@ -32,7 +32,7 @@ from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.runner import run_experiment
 from ccgym.evaluation.simulate import simulate
-from ccgym.report.evaluation_report import page, release_text, write_tables
+from ccgym.report.evaluation_report import page, write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, evaluation_table, exact_table, markdown
 from tests.commands import evaluate as main
 from tests.refusals import explained, refused
@@ -168,11 +168,6 @@ def test_a_damaged_trace_in_the_cache_is_made_again(
         backend("emulated").run(rates, ["cubic"], 1, 1)
         backend("mahimahi").run(constant, ["cubic"], 1, 1)
         assert {file: file.read_bytes() for file in cached} == cached
-
-
-def test_what_mahimahi_cannot_express() -> None:
-    with refused(ConfigError, "mahimahi-inexpressible at backend mahimahi"):
-        real_backend.mahimahi_shells(NetworkPath(rate="12mbps", rtt="15.5ms", queue="40p"), 10**9)
 
 
 def test_mahimahi_that_is_not_installed(stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,14 +355,6 @@ def test_notes_are_shown(stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.
     assert note["level"] == "note"
 
 
-def test_how_punctual_the_path_was() -> None:
-    release = {"count": 5, "p50_ns": 10_000, "p99_ns": 200_000, "max_ns": 3_000_000}
-    assert release_text(None) == ""
-    assert release_text({"uplink_release": release, "device_drops": 3}) == (
-        "data 0.010 ms (median), 0.200 ms (99th percentile), 3.00 ms (largest); 3 packets dropped by devices"
-    )
-
-
 # --- The command line ----------------------------------------------------------------------------------------------
 
 
@@ -417,10 +404,3 @@ def test_nothing_ran(stand_in: StandIn, tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_times_for_people() -> None:
     assert [clock_text(seconds) for seconds in (0, 59.2, 125, 3725)] == ["0:00", "1:00", "2:05", "1:02:05"]
-
-
-def test_cells_remember_what_they_are(stand_in: StandIn, tmp_path: Path) -> None:
-    run_experiment(experiment("cubic", runs=1), tmp_path)
-    again = ResultSet.load(tmp_path).cells[0]
-    assert again.record.backend == "emulated"
-    assert again.limited is None

@@ -219,6 +219,7 @@ def test_ctrl_c_ends_it(name: str, tmp_path: Path) -> None:
         finally:
             process.kill()
     assert process.returncode == 130, error
+    assert "Traceback" not in error
 
 
 # --- What a path and a trace may be --------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ import pytest
 
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, ResultsError, SchemeNotFoundError
-from ccgym.evaluation.backends import simulated
 from ccgym.evaluation.directory import (
     MANIFEST_FILE,
     MARKERS,
@@ -185,23 +184,6 @@ def test_outcomes_are_in_the_order_of_the_runs_and_equal_runs_are_run_once() -> 
     assert measure([], reduce=NUMBERS) == []
 
 
-def test_mixed_schemes_share_a_run() -> None:
-    (outcome,) = measure([run("cubic+bbr@500ms", duration_ns=4 * 10**9)], reduce=NUMBERS)
-    first, second = outcome.data["mbps"]
-    assert 10 < first + second < 14
-    assert min(first, second) > 1
-
-
-def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
-    with RunStore(tmp_path) as store:
-        before = measure([run()], reduce=NUMBERS, store=store)
-        after = measure([run(), run(seed=2)], reduce=NUMBERS, store=store, observer=(listener := Listener()))
-    assert [outcome.kept for outcome in after] == [True, False]
-    assert after[0].stored == before[0].stored
-    assert listener.told == [("simulating", 2, 1), "cubic 2"]
-    assert len(list((tmp_path / "runs").iterdir())) == 2
-
-
 def test_another_reduction_runs_again(tmp_path: Path) -> None:
     with RunStore(tmp_path) as store:
         measure([run()], reduce=NUMBERS, store=store)
@@ -217,26 +199,6 @@ def test_a_reduction_may_miss_what_a_run_left_elsewhere(tmp_path: Path) -> None:
         kept = [measure([run()], reduce=picky, store=store, observer=(listener := Listener()))[0].kept for _ in "123"]
     assert kept == [True, False, False]
     assert listener.told[0] == "cubic 1: its log is gone; running it again"
-
-
-def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class NativePanicError(BaseException):
-        """What a panic of the native core looks like in Python."""
-
-    whole = simulated.simulate_prepared
-
-    def flaky(prepared: Any, halt: Any) -> Any:
-        if prepared.flows[0].scheme == "bbr":
-            raise NativePanicError("inflight > cwnd")
-        return whole(prepared, halt)
-
-    monkeypatch.setattr(simulated, "simulate_prepared", flaky)
-    with RunStore(tmp_path) as store:
-        failed, fine = measure([run("bbr"), run()], reduce=NUMBERS, store=store)
-        assert (failed.error, failed.data, fine.error) == ("NativePanicError: inflight > cwnd", None, None)
-        monkeypatch.undo()
-        again, kept = measure([run("bbr"), run()], reduce=NUMBERS, store=store)
-    assert (again.error, again.kept, kept.kept) == (None, False, True)
 
 
 def test_an_interruption_ends_the_runs_and_keeps_what_ended(tmp_path: Path) -> None:
@@ -325,19 +287,6 @@ def test_left_over_partial_files_are_removed(tmp_path: Path) -> None:
         file.write_text("half")
     with RunStore(tmp_path):
         assert not any(file.exists() for file in left)
-
-
-def test_two_evaluations_at_once_are_refused(tmp_path: Path) -> None:
-    with RunStore(tmp_path), refused(ResultsError, "directory-locked"), RunStore(tmp_path):
-        pass
-    with RunStore(tmp_path):
-        pass  # the first has let go
-
-
-def test_a_file_in_place_of_the_directory_is_a_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with refused(ResultsError, "file-unwritable at file"), RunStore(tmp_path / "file"):
-        pass
 
 
 # --- Packet logs ---------------------------------------------------------------------------------------------------
@@ -442,14 +391,6 @@ def test_two_kinds_of_results_are_never_mixed(kind: Kind, other: Kind, tmp_path:
         return
     with refused(ResultsError, f"directory-taken at {tmp_path}"):
         refuse_other_kinds(tmp_path, kind)
-
-
-@pytest.mark.parametrize("marker", ["ccgym_experiment.json", "seeds.json"])
-def test_an_evaluation_leaves_other_directories_alone(marker: str, tmp_path: Path) -> None:
-    (tmp_path / marker).touch()
-    with refused(ResultsError, "directory-taken"):
-        claimed(tmp_path, experiment())
-    assert [file.name for file in tmp_path.iterdir()] == [marker]
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"format": "other"}', "[]", "[" * 100_000, '{"hash": ' + "1" * 5001 + "}"])

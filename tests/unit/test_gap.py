@@ -242,17 +242,6 @@ def texts(table: Table) -> list[list[str]]:
     return [table.texts(row) for row in table.rows]
 
 
-def test_texts(tmp_path: Path) -> None:
-    table = gap_table(gap(tmp_path, "cubic", "sim,mahimahi"))
-    simulated, mahimahi = (dict(zip([one.name for one in table.columns], row)) for row in texts(table))
-    assert (simulated["scheme"], simulated["backend"], simulated["against"]) == ("TCP Cubic", "sim", "mahimahi")
-    assert (mahimahi["scheme"], mahimahi["backend"], mahimahi["against"]) == ("", "mahimahi", "sim")
-    assert table.cell(table.rows[1], table.columns[6]).tone == "bad"
-    assert mahimahi["throughput_mbps difference"].startswith("−")
-    assert mahimahi["throughput_mbps difference"].endswith(" %)")
-    assert mahimahi["loss difference"].endswith(" pt")
-
-
 def printed(table: object, width: int) -> str:
     console = Console(width=width, file=io.StringIO())
     console.print(table)

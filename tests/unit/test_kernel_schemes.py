@@ -11,17 +11,14 @@ import pytest
 from ccgym.cli.main import main as cli
 from ccgym.config.path import NetworkPath
 from ccgym.emulation import kernel_tcp
-from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.runner import published_results
-from ccgym.evaluation.simulate import simulate
 from ccgym.schemes import kernel, policies
 from ccgym.schemes.flow import flow_spec
 from ccgym.schemes.groups import compared_schemes
 from ccgym.schemes.reading import parse_scheme, scheme_of
 from ccgym.schemes.registry import registry
-from tests.refusals import refused
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 
@@ -69,33 +66,6 @@ def test_it_meets_the_same_losses_as_ours() -> None:
     made = Experiment(path=PATH, schemes=parse_contenders("tcp:bbr,bbr,cubic"), backend="emulated")
     linux, ours, other = (made.run_seed(one, 1) for one in made.schemes)
     assert linux == ours != other
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "word"),
-    [
-        ("tcp:", ConfigError, "argument-missing at --schemes"),
-        ("tcp:Bad Name", ConfigError, "argument-missing at --schemes"),
-        ("tcp:" + "x" * 16, ConfigError, "argument-missing at --schemes"),
-        ("tcp:../etc", ConfigError, "argument-missing at --schemes"),
-        ("tcp:cubci", SchemeNotFoundError, "unknown-scheme at --schemes"),
-        ("tcp:cubic:beta=0.5", ConfigError, "unknown-parameter at --schemes"),
-        ("tcp:bbr,tcp:bbr", ConfigError, "duplicate at --schemes"),
-    ],
-)
-def test_wrong_kernel_schemes(text: str, kind: type[CcgymError], word: str) -> None:
-    with refused(kind, word):
-        parse_contenders(text, "--schemes")
-
-
-# --- The simulator has no kernel -----------------------------------------------------------------------------------
-
-
-def test_it_cannot_be_simulated() -> None:
-    with refused(ConfigError, "scheme-unsuitable at flows[1]"):
-        simulate(PATH, ["cubic", "tcp:bbr"], "1s")
-    with refused(ConfigError, "scheme-unsuitable at schemes"):
-        Experiment(path=PATH, schemes=parse_contenders("cubic,tcp:bbr"))
 
 
 # --- What this kernel has ------------------------------------------------------------------------------------------

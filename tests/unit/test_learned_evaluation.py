@@ -25,7 +25,6 @@ from ccgym.evaluation.runner import run_experiment
 from ccgym.schemes import policies
 from ccgym.schemes.flow import FlowSpec, flow_spec
 from ccgym.schemes.groups import compared_schemes, descriptions
-from ccgym.schemes.policy_card import PolicyCard
 from ccgym.schemes.reading import parse_scheme, scheme_of
 from tests.commands import evaluate
 from tests.refusals import refused
@@ -114,22 +113,6 @@ def test_a_version_can_be_asked_for(pretrained: Path) -> None:
         parse_scheme("steady@00000000")
 
 
-def test_the_version_is_that_of_the_behavior(copied: Callable[..., Path]) -> None:
-    card = PolicyCard.from_json(STEADY.with_suffix(".json").read_text(encoding="utf-8"))
-    agent = {**card.agent, "decision_latency": 1_000_000}
-    digest = {
-        name: policies.read_card(copied(name, **change)).digest
-        for name, change in (
-            ("same", {}),
-            ("label", {"label": "Other", "training": {"seed": 3}}),
-            ("agent", {"agent": agent}),
-            ("profile", {"profile": "tcp"}),
-        )
-    }
-    assert digest["same"] == digest["label"] == card.digest
-    assert len({card.digest, digest["agent"], digest["profile"]}) == 3
-
-
 def test_schemes_that_look_alike_get_other_markers(copied: Callable[..., Path], pretrained: Path) -> None:
     agent = json.loads(pretrained.with_suffix(".json").read_text(encoding="utf-8"))["agent"]
     other = copied("other", agent={**agent, "decision_latency": 1_000_000})
@@ -165,11 +148,6 @@ def test_unknown_names(pretrained: Path) -> None:
 def test_wrong_choices(pretrained: Path, text: str, word: str) -> None:
     with refused(CcgymError, word):
         parse_contenders(text, "--schemes")
-
-
-def test_parameters_are_named_without_the_policy(pretrained: Path) -> None:
-    with refused(ConfigError, "unknown-parameter"):
-        parse_scheme("steady:start_rate=2")
 
 
 def _edit(**changes: Any) -> Callable[[Path], None]:

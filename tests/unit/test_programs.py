@@ -15,9 +15,7 @@ from ccgym.config.path import NetworkPath
 from ccgym.emulation import programs as asking
 from ccgym.emulation.plan import Plan
 from ccgym.emulation.programs import ProgramWords, ask
-from ccgym.errors import CcgymError, ConfigError, RealPathError, SchemeNotFoundError
-from ccgym.evaluation.run import parse_contenders
-from ccgym.evaluation.simulate import simulate
+from ccgym.errors import ConfigError, RealPathError
 from ccgym.schemes import programs
 from ccgym.schemes.flow import flow_spec
 from ccgym.schemes.programs import wrapper
@@ -106,31 +104,6 @@ def test_the_version_is_of_all_that_is_known(mine: Path) -> None:
     assert choice.identity == {"scheme": "program:mine", "program": first}
     executable(mine.parent / "mine.sh", "#!/bin/sh\necho mine 1.0 # changed\n")
     assert choice.version != first
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "word"),
-    [
-        ("program:", SchemeNotFoundError, "unknown-scheme at --schemes"),
-        ("program:iperf4", SchemeNotFoundError, "unknown-scheme at --schemes"),
-        ("program:/nowhere/wrapper.py", SchemeNotFoundError, "unknown-scheme at --schemes"),
-        ("program:/nowhere/mine.yaml", ConfigError, "file-unreadable at /nowhere/mine.yaml"),
-        ("program:iperf3:cc=bbr", ConfigError, "unknown-parameter at --schemes"),
-        ("program:iperf3:cca=b b", ConfigError, "text-malformed at --schemes"),
-        ("program:iperf3:cca={port}", ConfigError, "text-malformed at --schemes"),
-        ("program:iperf3,program:iperf3", ConfigError, "duplicate at --schemes"),
-    ],
-)
-def test_wrong_names(text: str, kind: type[CcgymError], word: str) -> None:
-    with refused(kind, word):
-        parse_contenders(text, "--schemes")
-
-
-def test_it_cannot_be_simulated() -> None:
-    with refused(ConfigError, "scheme-unsuitable at flows[1]"):
-        simulate(PATH, ["cubic", "program:iperf3"], "1s")
-    with refused(ConfigError, "scheme-unsuitable at --scheme"):
-        parse_scheme("program:iperf3").refuse("endpoint", "--scheme")
 
 
 # --- YAML ------------------------------------------------------------------------------------------------------------

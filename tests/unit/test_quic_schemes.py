@@ -13,14 +13,12 @@ from ccgym.cli.main import main as cli
 from ccgym.config.path import NetworkPath
 from ccgym.emulation import quic as program
 from ccgym.emulation.plan import Plan
-from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError
+from ccgym.errors import SchemeNotFoundError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.run import parse_contenders
-from ccgym.evaluation.simulate import simulate
 from ccgym.schemes.flow import flow_spec
 from ccgym.schemes.quic import QuicScheme
 from ccgym.schemes.reading import parse_scheme
-from tests.refusals import refused
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 
@@ -63,27 +61,6 @@ def test_it_meets_the_same_losses_as_ours() -> None:
     made = Experiment(path=PATH, schemes=parse_contenders("quic:bbr,bbr,cubic"), backend="emulated")
     library, ours, other = (made.run_seed(one, 1) for one in made.schemes)
     assert library == ours != other
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "word"),
-    [
-        ("quic:", SchemeNotFoundError, "unknown-scheme at --schemes"),
-        ("quic:cubci", SchemeNotFoundError, "unknown-scheme at --schemes"),
-        ("quic:cubic:beta=0.5", ConfigError, "unknown-parameter at --schemes"),
-        ("quic:bbr,quic:bbr", ConfigError, "duplicate at --schemes"),
-    ],
-)
-def test_wrong_quic_schemes(text: str, kind: type[CcgymError], word: str) -> None:
-    with refused(kind, word):
-        parse_contenders(text, "--schemes")
-
-
-def test_it_cannot_be_simulated() -> None:
-    with refused(ConfigError, "scheme-unsuitable at flows[1]"):
-        simulate(PATH, ["cubic", "quic:bbr"], "1s")
-    with refused(ConfigError, "scheme-unsuitable at --scheme"):
-        parse_scheme("quic:bbr").refuse("endpoint", "--scheme")
 
 
 def test_without_the_program_it_is_unavailable(search_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

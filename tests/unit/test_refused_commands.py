@@ -137,6 +137,8 @@ REFUSED = (
     ("schemes certificate aurora --boxes 0", "out-of-range at --boxes"),
     ("train seeds aurora --seeds one", "text-malformed at --seeds"),
     ("describe", "argument-missing at CONFIG"),
+    ("describe none.yaml", "unknown-configuration at config"),
+    ("describe aurora --set agent.clokc=1", "unknown-key at agent.clokc"),
     ("describe --schema pth", "unknown-kind"),
     ("paths show 12mbps --plot a.xyz", "unknown-suffix at --plot"),
     ("adversary oracle", "scheme-unsuitable at SCHEME"),

@@ -1,23 +1,17 @@
-"""What set-up and the checks do to people: nothing twice, nothing unasked, and no failure becomes anything else."""
+"""What set-up does to people: nothing twice, nothing unasked, and no failure becomes anything else; tables of pages."""
 
 from __future__ import annotations
 
 import importlib
-import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.real_time import TRIES
-
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))  # a folder of scripts and no package
-bench, cargo_test, console, docs, machine, setup = map(
-    importlib.import_module, ("bench", "cargo_test", "console", "docs", "machine", "setup")
-)
+console, docs, machine, setup = map(importlib.import_module, ("console", "docs", "machine", "setup"))
 sys.path.remove(str(TOOLS))
 
 
@@ -151,130 +145,6 @@ def test_what_was_lost_is_built_again(tree: Path) -> None:
 def test_a_program_that_fails_ends_set_up(tmp_path: Path, command: list[str]) -> None:
     with pytest.raises(console.SetupError):
         console.run(command, "linking", log=tmp_path / "log")
-
-
-# --- Checks --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("target", ["demo", "train", "test", "test-all", "lint", "bench", "docs"])
-def test_every_target_sets_up_first(target: str) -> None:
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "JOBS"))}
-    done = subprocess.run(["make", "-n", target], cwd=TOOLS.parent, env=env, capture_output=True, text=True)
-    assert "tools/setup.sh --profile" in done.stdout.splitlines()[0]
-
-
-@pytest.mark.parametrize(("what", "fails"), [("test", "python"), ("lint", "mypy"), ("lint", "")])
-def test_a_part_that_fails_fails_the_whole(tmp_path: Path, what: str, fails: str) -> None:
-    """And the other parts run all the same."""
-    script = tmp_path / "tools" / "check.sh"
-    script.parent.mkdir()
-    script.write_text((TOOLS / "check.sh").read_text(encoding="utf-8"), encoding="utf-8")
-    for name in ("ruff", "lint-imports", "cargo", "codespell", "python", "mypy", "stubtest"):
-        program(tmp_path / "bin" / name, f"echo {name} $* >> {tmp_path / 'ran'}; exit {int(name == fails)}")
-    done = subprocess.run(["bash", str(script), what], env={"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"})
-    assert done.returncode == int(bool(fails))
-    last = {"test": "python -m pytest tests/real", "lint": "cargo clippy"}[what]
-    assert (tmp_path / "ran").read_text().splitlines()[-1].startswith(last)
-
-
-CARGO = """
-echo "$*" >> {calls}
-echo 'test waiting ... ok'
-printf '\nsuccesses:\n\n---- {skipped} stdout ----\nSKIPPED: not root\n\nsuccesses:\n    waiting\n\n'
-echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s'
-[ $(wc -l < {calls}) -gt {failures} ] && exit 0
-echo 'test paths::are_held ... FAILED'
-echo 'test result: FAILED. 81 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 9.25s'
-echo 'error: 1 target failed:'
-echo '    `-p {package} --lib`'
-exit 101
-"""
-
-
-@pytest.mark.parametrize(
-    ("percent", "failures", "package", "skipped", "status", "tries"),
-    [
-        (0, 0, "ccgym-net", "tcp::cubic_fills_a_path", 0, 1),
-        (40, 1, "ccgym-net", "tcp::cubic_fills_a_path", 0, 2),
-        (40, 3, "ccgym-net", "tcp::cubic_fills_a_path", 101, 3),
-        (0, 1, "ccgym-net", "tcp::cubic_fills_a_path", 101, 1),
-        (40, 1, "ccgym-core", "tcp::cubic_fills_a_path", 101, 1),
-        (0, 0, "ccgym-net", "tcp::nobody_listed_this", 1, 1),
-    ],
-)
-def test_only_real_packets_on_a_busy_machine_are_tried_again(
-    tmp_path: Path, percent: int, failures: int, package: str, skipped: str, status: int, tries: int
-) -> None:
-    calls = tmp_path / "calls"
-    program(tmp_path / "bin" / "cargo", CARGO.format(calls=calls, failures=failures, package=package, skipped=skipped))
-    code = (
-        f"import itertools, sys; sys.path.insert(0, {str(TOOLS)!r}); import cargo_test\n"
-        f"times = ((100 * n, {percent} * n) for n in itertools.count())\n"
-        "cargo_test.processor_times = lambda: next(times)\n"
-        "cargo_test.time.sleep = lambda s: None\n"
-        "sys.exit(cargo_test.main())"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
-        env={**os.environ, "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"},
-    )  # fmt: skip
-    assert (done.returncode, len(calls.read_text().splitlines())) == (status, tries)
-    assert f"{skipped}: not root" in done.stdout.splitlines(), "what could not run is named"
-
-
-def test_only_tests_that_explain_the_failure_are_tried_again() -> None:
-    named, count = "test held ... FAILED", "test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered"
-    target = "    `-p ccgym-net --test net`"
-    assert cargo_test.outcome_of(101, [named, count, target]).tests == ("held",)
-    assert cargo_test.outcome_of(101, [named, count, target, "    `-p ccgym-net --lib`"]).tests == (), "one died"
-    assert cargo_test.outcome_of(101, ["error: could not compile"]).tests == ()
-
-
-CONFTEST = """
-import tests.real_time as real_time
-ticks = iter(range(0, 10**6, 100))
-def times():
-    now = next(ticks)
-    return now, now * {percent} // 100
-real_time.processor_times = times
-real_time.time.sleep = lambda s: None
-def pytest_configure(config):
-    config.addinivalue_line("markers", "real: on the network")
-from tests.conftest import pytest_report_teststatus, pytest_terminal_summary
-def pytest_runtest_protocol(item, nextitem):
-    return real_time.run_protocol(item, nextitem)
-"""
-
-
-@pytest.mark.parametrize(
-    ("percent", "needed", "status", "undecided"), [(20, TRIES, 0, 0), (20, TRIES + 1, 0, 1), (0, 2, 1, 0)]
-)
-def test_a_real_test_that_fails_is_undecided_only_where_processors_were_taken_away(
-    tmp_path: Path, percent: int, needed: int, status: int, undecided: int
-) -> None:
-    (tmp_path / "conftest.py").write_text(CONFTEST.format(percent=percent))
-    inner = f"tries = []\ndef test_it():\n    tries.append(1)\n    assert len(tries) >= {needed}\n"
-    (tmp_path / "test_inner.py").write_text(inner)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path)],
-        cwd=tmp_path, capture_output=True, timeout=60,
-        env={**os.environ, "PYTHONPATH": str(TOOLS.parent), "CCGYM_UNDECIDED": str(tmp_path / "tally")},
-    )  # fmt: skip
-    tally = tmp_path / "tally"
-    assert (done.returncode, len(tally.read_text().splitlines()) if tally.exists() else 0) == (status, undecided)
-
-
-def test_benchmarks_count_their_lines_and_words_that_choose_nothing_are_a_mistake(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    line = json.dumps({"name": "link", "value": 1, "unit": "s"})
-    passed = bench.passed_on([sys.executable, "-c", f"print({line!r}); raise SystemExit(3)"])
-    assert (passed, capsys.readouterr().out) == ((3, 1), f"{line}\n")
-    monkeypatch.setattr(bench, "LOG", tmp_path / "log")
-    monkeypatch.setattr(bench, "run", lambda *arguments, **options: None)
-    monkeypatch.setattr(bench, "passed_on", lambda command: (0, 0))
-    monkeypatch.setattr(bench, "HOT_PATHS", ())
-    assert bench.main(["nothing"]) == 2
 
 
 # --- Pages ---------------------------------------------------------------------------------------------------------
