@@ -1,4 +1,4 @@
-"""Experiments in YAML: placeholders, draws, sweeps, mistakes with their line, and those that come with ccgym."""
+"""Experiments in YAML: placeholders, draws, sweeps, mistakes with their line, transfers."""
 
 from __future__ import annotations
 
@@ -8,28 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccgym.config.models import Droptail, Link
 from ccgym.errors import ConfigError, NotFoundError, SchemeNotFoundError
 from ccgym.experiments.draws import read_draw
-from ccgym.experiments.expand import conditions, generator, run_seed
+from ccgym.experiments.expand import conditions
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.placeholders import Names, Quantity, substitute
 from ccgym.experiments.spec import ExperimentSet, ExperimentSpec
-from ccgym.experiments.training import Box, TrainingRange
 from ccgym.experiments.transfers import expanded
 from ccgym.schemes.flow import flow_spec
 from ccgym.units import Nanoseconds
 from tests.refusals import refused
-
-
-def experiments(quick: bool = False) -> dict[str, ExperimentSpec]:
-    """The stress tests by name."""
-    found = load_experiment("weaknesses", quick=quick)
-    assert isinstance(found, ExperimentSet)
-    return {one.name: one for one in found.experiments}
-
-
-STRESS_TESTS = tuple(experiments())
 
 
 def rng(seed: int = 1) -> np.random.Generator:
@@ -273,31 +261,6 @@ def test_an_unknown_experiment_is_refused_with_a_near_miss() -> None:
 # --- Those that come with ccgym ------------------------------------------------------------------------------------
 
 
-def test_the_stress_tests_are_there() -> None:
-    files = (Path(__file__).parents[2] / "configs/experiments/weaknesses").glob("*.yaml")
-    assert sorted(STRESS_TESTS) == sorted(file.stem for file in files), "list it in configs/experiments/weaknesses.yaml"
-    alone = load_experiment("weaknesses/self_inflicted_loss")
-    assert alone.name == "self_inflicted_loss"
-
-
-@pytest.mark.parametrize("name", STRESS_TESTS)
-@pytest.mark.parametrize("quick", [True, False])
-def test_every_scenario_is_sound_and_repeats_itself(name: str, quick: bool) -> None:
-    experiment = experiments(quick)[name]
-    tested = "aurora" if experiment.learned_only else "reno"
-    found = conditions(experiment)
-    assert len({one.key for one in found}) == len(found)
-    for condition in found[:: max(1, len(found) // 7)]:
-        scenario = condition.make(rng(7))
-        links = [one.uplink for one in scenario.path.chain if isinstance(one, Link)]
-        # Behind a fair queue every scheme would look fair.
-        assert [type(link.queue) for link in links if link is not None] == [Droptail]
-        scenario.path.compile(scenario.duration_ns)
-        assert scenario == condition.make(rng(7))
-        flows = scenario.flows_of([flow_spec(tested)])
-        assert all(flow.start_ns < (flow.stop or scenario.duration_ns) for flow in flows)
-
-
 LOG_UNIFORM = {"kind": "log_uniform", "min": "10kB", "max": "1MB"}
 
 
@@ -368,64 +331,6 @@ def test_copies_that_make_no_sense(copies: Any, code: str) -> None:
         expanded([{"scheme": "reno", "copies": copies}], rng())
     with refused(ConfigError, "wrong-type at [0]"):
         expanded([{"scheme": "reno", "copies": 2, "transfers": {}}], rng())
-
-
-def test_paths_of_the_training_range() -> None:
-    (condition,) = (one for one in conditions(experiments()["extrapolation"]) if one.key == "beyond=both")
-    trained = TrainingRange((Box((1.0, 6.0), (5.0, 50.0)), Box((2.0, 8.0), (1.0, 20.0))))
-    for on, rate_mbps, owd_ms in ((None, 1000, 300), (trained, 80, 150)):
-        path = condition.trained(on).make(rng()).path
-        assert (path.mean_rate_mbps, path.one_way_delay_ms) == (rate_mbps, owd_ms)
-    (other,) = conditions(experiments()["responsiveness"])
-    assert other.trained(trained) is other, "it does not ask"
-
-
-def test_the_testbed_delays_packets_in_front_of_the_queue() -> None:
-    """Against phase effects: by up to one packet's time."""
-    condition = next(one for one in conditions(experiments()["self_inflicted_loss"]) if one.at["rate_mbps"] == 10)
-    path = condition.make(rng()).path
-    assert path.base_rtt_ms == 2 * float(condition.at["owd_ms"])
-    uplink = path.compile().uplink
-    jitter = next(element for element in uplink if element["kind"] == "jitter")
-    link = next(element for element in uplink if element["kind"] == "link")
-    assert jitter["distribution"] == {"kind": "uniform", "max": 1_200_000}
-    assert uplink.index(jitter) < uplink.index(link)
-
-
-def test_the_silence_of_the_start_is_on_the_way_back() -> None:
-    for condition in conditions(experiments()["startup_recovery"]):
-        killed = [element for element in condition.make(rng()).path.compile().downlink if element["kind"] == "loss"]
-        assert [element["probability"] for element in killed] == [[[0, 0.0], [10**9, 1.0], [2 * 10**9, 0.0]]]
-
-
-def test_repetitions_differ_and_a_joining_flow_is_late() -> None:
-    condition = conditions(experiments()["bandwidth_sweep"])[0]
-    seeds = [run_seed(1, "bandwidth_sweep", condition.key, run) for run in range(1, 51)]
-    assert len(set(seeds)) == 50
-    starts = [
-        float(flow_spec({**condition.make(generator(s)).flows[1], "scheme": "reno"}).start_ns) / 1e9 for s in seeds
-    ]
-    assert min(starts) >= 25.0
-    assert max(starts) <= 26.25
-    assert len(set(starts)) == 50
-    assert run_seed(2, "bandwidth_sweep", condition.key, 1) != seeds[0]
-
-
-def test_a_quick_look_is_smaller_and_shares_its_conditions_with_the_whole() -> None:
-    whole, quick = experiments(), experiments(quick=True)
-    for name in STRESS_TESTS:
-        every = {one.key for one in conditions(whole[name])}
-        few = {one.key for one in conditions(quick[name])}
-        assert few <= every
-        runs = [len(keys) * one.runs * one.draws for keys, one in ((few, quick[name]), (every, whole[name]))]
-        assert runs[0] <= runs[1] / 5
-
-
-def test_bounds_of_a_condition_are_those_of_its_draws() -> None:
-    (drawn,) = conditions(experiments()["responsiveness"])
-    low, high = drawn.bounds()
-    assert (low.path.mean_rate_mbps, low.path.one_way_delay_ms) == (1.0, 10.0)
-    assert (high.path.mean_rate_mbps, high.path.one_way_delay_ms) == (100.0, 100.0)
 
 
 def test_quantities_know_their_coordinates() -> None:

@@ -1,4 +1,4 @@
-"""mahimahi's command line with a command in it, as ``ccgym shell`` reads it; ``test_path.py`` has paths alone."""
+"""mahimahi's command line: with a command in it, as ``ccgym shell`` reads it, and what of a path it can express."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccgym.config.mahimahi import CommandLine, parse_command_line
+from ccgym.config.models import Delay, Link
 from ccgym.config.path import NetworkPath
 from ccgym.emulation import shell_path
 from ccgym.errors import ConfigError, PathNotFoundError
+from tests.refusals import refused
 
 COMMANDS = json.loads((Path(__file__).parent / "data" / "mahimahi_commands.json").read_text())
 """Command lines and the native elements that they have always meant."""
@@ -124,3 +126,67 @@ def test_a_rate_does_where_there_is_no_trace_of_that_name() -> None:
     assert shell.elements["uplink"][0]["schedule"] == {"kind": "rate", "rate": 24_000_000}
     with pytest.raises(PathNotFoundError):
         NetworkPath.from_mahimahi("mm-link no-such-trace 12mbps").compile()
+
+
+def test_mahimahi_liberties() -> None:
+    plain = NetworkPath.from_mahimahi("mm-delay 7 mm-link a b --uplink-queue=droptail --uplink-queue-args=packets=9")
+    for command in (
+        "mm-delay 7 \\\n mm-link --uplink-queue droptail a --uplink-queue-args 'packets=9' b",
+        "mm-delay 7 mm-link a b -u up.log -ddown.log --uplink-queue=droptail --uplink-queue-args=packets=9",
+        'mm-delay 007 mm-link --meter-all -ux a b --uplink-queue=droptail --uplink-queue-args="packets=9"  --',
+        "mm-delay 7 mm-meter --meter-uplink mm-link a b --uplink-queue=droptail --uplink-queue-args=packets=9,",
+    ):
+        assert NetworkPath.from_mahimahi(command) == plain
+    assert NetworkPath.from_mahimahi(["mm-delay", "7"]) == NetworkPath.from_mahimahi("mm-delay 7")
+    # getopt permutes: the outer mm-link takes options that stand behind the inner tool.
+    permuted = NetworkPath.from_mahimahi("mm-link a b mm-delay 3 --once")
+    assert [type(element) for element in permuted.chain] == [Link, Delay]
+    assert permuted.chain[0] == Link.model_validate({**permuted.chain[0].model_dump(), "once": True})
+
+
+def test_to_mahimahi_makes_real_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CCGYM_CACHE_DIR", str(tmp_path))
+    words = NetworkPath.named("77.72mbps").to_mahimahi(materialize=True).split()
+    file = Path(words[words.index("mm-link") + 1])
+    assert file.name == "77.72mbps.trace"
+    assert file.is_relative_to(tmp_path)
+    assert file.read_bytes().count(b"\n") == 388_600
+    file.write_bytes(b"1\n")
+    NetworkPath.named("77.72mbps").to_mahimahi(materialize=True)
+    assert file.read_bytes().count(b"\n") == 388_600
+    assert NetworkPath.from_mahimahi(words).mean_rate_mbps == NetworkPath.named("77.72mbps").mean_rate_mbps
+
+    made = NetworkPath(rate="32mbps", rtt="16ms", queue="1bdp").to_mahimahi().split()
+    assert made[:2] == ["mm-delay", "8"]
+    assert Path(made[3]).name == "32mbps.trace"
+    assert Path(made[4]).name == "1008mbps.trace"
+    assert made[5:] == ["--uplink-queue=droptail", "--uplink-queue-args=packets=43"]
+    stepped = NetworkPath(rate=[("0s", "12mbps"), ("1s", "24mbps")], rtt="16ms", queue="9p").to_mahimahi(duration="2s")
+    assert NetworkPath.from_mahimahi(stepped).mean_rate_mbps == pytest.approx(18, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"rate": "32mbps", "rtt": "15ms"},
+        {"rate": "32mbps", "rtt": [("0s", "10ms"), ("1s", "20ms")]},
+        {"rate": "32mbps", "rtt": "16ms", "queue": "codel"},
+        {"rate": "32mbps", "rtt": "16ms", "loss": [("0s", 0.1), ("1s", 0.2)]},
+        {"rate": "32mbps", "rtt": "16ms", "jitter": "1ms"},
+    ],
+)
+def test_what_mahimahi_cannot_express(arguments: dict[str, object]) -> None:
+    path = NetworkPath(**arguments)  # type: ignore[arg-type]
+    with refused(ConfigError, "mahimahi-inexpressible"):
+        path.to_mahimahi()
+    assert path.mahimahi_parts()["uplink_trace"] == "32mbps"  # for Pantheon's metadata there is always a word
+
+
+def test_pantheons_metadata_words() -> None:
+    assert NetworkPath.named("77.72mbps").mahimahi_parts() == {
+        "uplink_trace": "77.72mbps.trace",
+        "downlink_trace": "77.72mbps.trace",
+        "prepend_mm_cmds": "mm-delay 51 mm-loss uplink 0.0006",
+        "append_mm_cmds": None,
+        "extra_mm_link_args": "--uplink-queue=droptail --uplink-queue-args=packets=94",
+    }

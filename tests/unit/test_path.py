@@ -1,4 +1,4 @@
-"""NetworkPath: mahimahi's command line, the constructor, the catalog, and what they compile to."""
+"""NetworkPath: the constructor, the catalog, and what they compile to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from ccgym.config import catalog as catalog_module
 from ccgym.config import path as path_module
 from ccgym.config.catalog import catalog, resolve_trace, traces_directory
-from ccgym.config.models import Delay, Link, Loss
+from ccgym.config.models import Loss
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PathNotFoundError
 from ccgym.evaluation.simulate import simulate
@@ -201,22 +201,6 @@ def test_ccperf_parity() -> None:
     assert (codel["overhead"], codel["device_packets"], codel["queue"]["kind"]) == (2, 1, "codel")
 
 
-def test_mahimahi_liberties() -> None:
-    plain = NetworkPath.from_mahimahi("mm-delay 7 mm-link a b --uplink-queue=droptail --uplink-queue-args=packets=9")
-    for command in (
-        "mm-delay 7 \\\n mm-link --uplink-queue droptail a --uplink-queue-args 'packets=9' b",
-        "mm-delay 7 mm-link a b -u up.log -ddown.log --uplink-queue=droptail --uplink-queue-args=packets=9",
-        'mm-delay 007 mm-link --meter-all -ux a b --uplink-queue=droptail --uplink-queue-args="packets=9"  --',
-        "mm-delay 7 mm-meter --meter-uplink mm-link a b --uplink-queue=droptail --uplink-queue-args=packets=9,",
-    ):
-        assert NetworkPath.from_mahimahi(command) == plain
-    assert NetworkPath.from_mahimahi(["mm-delay", "7"]) == NetworkPath.from_mahimahi("mm-delay 7")
-    # getopt permutes: the outer mm-link takes options that stand behind the inner tool.
-    permuted = NetworkPath.from_mahimahi("mm-link a b mm-delay 3 --once")
-    assert [type(element) for element in permuted.chain] == [Link, Delay]
-    assert permuted.chain[0] == Link.model_validate({**permuted.chain[0].model_dump(), "once": True})
-
-
 def test_a_round_trip_of_many_seconds_is_remarked() -> None:
     (finding,) = NetworkPath(rate="12mbps", rtt="20s").check()
     assert (finding.severity, finding.code) == ("warning", "long-delay")
@@ -303,54 +287,6 @@ def test_emulators_of_the_reference(name: str, rate: float, rtt: float, queue: i
     assert path.mean_rate_mbps == pytest.approx(rate, rel=1e-3)
     assert path.base_rtt_ms == rtt
     assert limit_of(path) == {"packets": queue}
-
-
-def test_to_mahimahi_makes_real_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CCGYM_CACHE_DIR", str(tmp_path))
-    words = NetworkPath.named("77.72mbps").to_mahimahi(materialize=True).split()
-    file = Path(words[words.index("mm-link") + 1])
-    assert file.name == "77.72mbps.trace"
-    assert file.is_relative_to(tmp_path)
-    assert file.read_bytes().count(b"\n") == 388_600
-    file.write_bytes(b"1\n")
-    NetworkPath.named("77.72mbps").to_mahimahi(materialize=True)
-    assert file.read_bytes().count(b"\n") == 388_600
-    assert NetworkPath.from_mahimahi(words).mean_rate_mbps == NetworkPath.named("77.72mbps").mean_rate_mbps
-
-    made = NetworkPath(rate="32mbps", rtt="16ms", queue="1bdp").to_mahimahi().split()
-    assert made[:2] == ["mm-delay", "8"]
-    assert Path(made[3]).name == "32mbps.trace"
-    assert Path(made[4]).name == "1008mbps.trace"
-    assert made[5:] == ["--uplink-queue=droptail", "--uplink-queue-args=packets=43"]
-    stepped = NetworkPath(rate=[("0s", "12mbps"), ("1s", "24mbps")], rtt="16ms", queue="9p").to_mahimahi(duration="2s")
-    assert NetworkPath.from_mahimahi(stepped).mean_rate_mbps == pytest.approx(18, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"rate": "32mbps", "rtt": "15ms"},
-        {"rate": "32mbps", "rtt": [("0s", "10ms"), ("1s", "20ms")]},
-        {"rate": "32mbps", "rtt": "16ms", "queue": "codel"},
-        {"rate": "32mbps", "rtt": "16ms", "loss": [("0s", 0.1), ("1s", 0.2)]},
-        {"rate": "32mbps", "rtt": "16ms", "jitter": "1ms"},
-    ],
-)
-def test_what_mahimahi_cannot_express(arguments: dict[str, object]) -> None:
-    path = NetworkPath(**arguments)  # type: ignore[arg-type]
-    with refused(ConfigError, "mahimahi-inexpressible"):
-        path.to_mahimahi()
-    assert path.mahimahi_parts()["uplink_trace"] == "32mbps"  # for Pantheon's metadata there is always a word
-
-
-def test_pantheons_metadata_words() -> None:
-    assert NetworkPath.named("77.72mbps").mahimahi_parts() == {
-        "uplink_trace": "77.72mbps.trace",
-        "downlink_trace": "77.72mbps.trace",
-        "prepend_mm_cmds": "mm-delay 51 mm-loss uplink 0.0006",
-        "append_mm_cmds": None,
-        "extra_mm_link_args": "--uplink-queue=droptail --uplink-queue-args=packets=94",
-    }
 
 
 def test_check_finds_what_is_wrong_with_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
