@@ -6,11 +6,10 @@ import gzip
 import json
 import struct
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
 
 import ccgym
 from ccgym.errors import ConfigError, ResultsError
@@ -122,89 +121,41 @@ def test_a_qlog_has_the_events_of_a_flow(record: RunRecord, tmp_path: Path) -> N
 
 # --- qlog 0.3: the fields of draft-ietf-quic-qlog-main-schema-04 and draft-ietf-quic-qlog-quic-events-04 --------------
 
-Whole = Annotated[int, Field(ge=0, lt=2**64)]
-End = Literal["client", "server", "network", "unknown"]
-
-
-class Closed(BaseModel):
-    """An object that has no other fields."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class Open(BaseModel):
-    """An object that may have more fields."""
-
-    model_config = ConfigDict(extra="allow", strict=True)
-
-
-class Header(Closed):
-    packet_type: Literal["initial", "handshake", "0RTT", "1RTT", "retry", "version_negotiation", "unknown"]
-    packet_number: Whole
-
-
-class Raw(Closed):
-    length: Whole = 0
-    payload_length: Whole = 0
-
-
-class Packet(Closed):
-    header: Header
-    raw: Raw = Raw()
-
-
-class Lost(Closed):
-    header: Header
-    trigger: Literal["reordering_threshold", "time_threshold", "pto_expired"] = "time_threshold"
-
-
-class Metrics(Closed):
-    smoothed_rtt: float = 0.0
-    congestion_window: Whole = 0
-    bytes_in_flight: Whole = 0
-    pacing_rate: Whole = 0
-
-
-class VantagePoint(Closed):
-    name: str = ""
-    type: End
-    flow: End = "client"
-
-
-class CommonFields(Open):
-    time_format: Literal["absolute", "delta", "relative"] = "absolute"
-    reference_time: float = 0.0
-
-
-class TraceHead(Closed):
-    title: str = ""
-    description: str = ""
-    common_fields: CommonFields = CommonFields()
-    vantage_point: VantagePoint
-
-
-class FileHead(Closed):
-    qlog_format: Literal["JSON-SEQ"]
-    qlog_version: str
-    title: str = ""
-    description: str = ""
-    trace: TraceHead
-
-
-class Event(Open):
-    time: float
-    name: Literal[
-        "transport:packet_sent", "transport:packet_received", "recovery:packet_lost", "recovery:metrics_updated"
-    ]
-    data: dict[str, object]
-
-
-BODIES = {
-    "transport:packet_sent": Packet,
-    "transport:packet_received": Packet,
-    "recovery:packet_lost": Lost,
-    "recovery:metrics_updated": Metrics,
+HEADER = {
+    "packet_type": {"initial", "handshake", "0RTT", "1RTT", "retry", "version_negotiation", "unknown"},
+    "packet_number": int,
 }
+PACKET = {"header": HEADER, "raw": {"length": int, "payload_length": int}}
+EVENTS: dict[str, dict[str, Any]] = {
+    "transport:packet_sent": PACKET,
+    "transport:packet_received": PACKET,
+    "recovery:packet_lost": {
+        "header": HEADER, "trigger": {"reordering_threshold", "time_threshold", "pto_expired"},
+    },
+    "recovery:metrics_updated": {
+        "smoothed_rtt": (int, float), "congestion_window": int, "bytes_in_flight": int, "pacing_rate": int,
+    },
+}  # fmt: skip
+HEAD: dict[str, Any] = {
+    "qlog_format": {"JSON-SEQ"}, "qlog_version": str, "title": str, "description": str,
+    "trace": {
+        "title": str, "description": str, "common_fields": dict,
+        "vantage_point": {"name": str, "type": {"client", "server", "network", "unknown"}, "flow": {"client", "server"}},
+    },
+}  # fmt: skip
+
+
+def keeps_to(found: dict[str, Any], fields: dict[str, Any]) -> None:
+    """No other fields, and each of its type or one of its words; whole numbers are not negative."""
+    assert found.keys() <= fields.keys()
+    for name, value in found.items():
+        if isinstance(fields[name], dict):
+            keeps_to(value, fields[name])
+        elif isinstance(fields[name], set):
+            assert value in fields[name]
+        else:
+            assert isinstance(value, fields[name]), name
+            assert fields[name] is not int or 0 <= value < 2**64
 
 
 @pytest.mark.parametrize("at", ["sender", "receiver"])
@@ -214,10 +165,12 @@ def test_a_qlog_keeps_to_the_schema(record: RunRecord, tmp_path: Path, at: Liter
     first, head, *events = content.split(b"\x1e")
     assert first == b""
     assert all(text.endswith(b"\n") and text.count(b"\n") == 1 for text in (head, *events)), "RFC 7464"
-    FileHead.model_validate_json(head)
-    for text in events:
-        event = Event.model_validate_json(text)
-        BODIES[event.name].model_validate(event.data)
+    keeps_to(json.loads(head), HEAD)
+    assert {"qlog_format", "qlog_version", "trace"} <= json.loads(head).keys()
+    for event in map(json.loads, events):
+        assert isinstance(event["time"], (int, float))
+        keeps_to(event["data"], EVENTS[event["name"]])
+        assert "header" in event["data"] or event["name"] == "recovery:metrics_updated"
     assert len(events) > 1000
 
 

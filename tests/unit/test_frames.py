@@ -38,24 +38,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> ResultSet:
     return run_experiment(experiment, tmp_path_factory.mktemp("results"))
 
 
-# --- Texts -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_run_prints_in_a_few_lines(run: RunRecord) -> None:
-    text = repr(run)
-    assert str(run) == text
-    assert len(text) < 500
-    assert all(len(repr(part)) < 150 for part in (*run.flows, run.link))
-    bare = ccgym.simulate(PATH, ["cubic"], 1, record=ccgym.Record(packets=False, series=0))
-    assert len(repr(bare)) < 500
-
-
-def test_results_print_in_a_few_lines(results: ResultSet) -> None:
-    assert len(repr(results)) < 500
-    assert len(repr(results.cells[0])) < 200
-    assert len(repr(results.schemes[0])) < 200
-
-
 # --- Data frames -----------------------------------------------------------------------------------------------------
 
 

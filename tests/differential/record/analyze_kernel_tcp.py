@@ -76,6 +76,10 @@ def nearest_percentile(values: list[float], fraction: float) -> float:
     return ordered[round(fraction * (len(ordered) - 1))]
 
 
+def rounded_percentiles(values: list[float], fractions: dict[str, float]) -> dict[str, float]:
+    return {name: round(nearest_percentile(values, fraction), 3) for name, fraction in fractions.items()}
+
+
 def mbps(packets: list[Packet]) -> float:
     span = packets[-1].time - packets[0].time
     return sum(p.size for p in packets) * 8e-6 / span if span else 0.0
@@ -144,11 +148,7 @@ def ack_response_ms(outer: list[Packet]) -> dict:
             pending = None
     if not waits:
         return {}
-    return {
-        "p50": round(nearest_percentile(waits, 0.5), 3),
-        "p95": round(nearest_percentile(waits, 0.95), 3),
-        "max": round(max(waits), 3),
-    }
+    return rounded_percentiles(waits, {"p50": 0.5, "p95": 0.95, "max": 1})
 
 
 def describe_lumps(left: list[Packet]) -> dict:
@@ -161,7 +161,7 @@ def describe_lumps(left: list[Packet]) -> dict:
     gaps = [(b - a) * 1e3 for a, b in zip(starts, starts[1:])]
     return {
         "packets_per_lump": round(len(left) / len(starts), 3),
-        "gap_ms": {f"p{round(q * 100)}": round(nearest_percentile(gaps, q), 3) for q in (0.05, 0.5, 0.95)},
+        "gap_ms": rounded_percentiles(gaps, {"p5": 0.05, "p50": 0.5, "p95": 0.95}),
         "share_of_gaps_over_2ms": round(sum(g > 2 for g in gaps) / len(gaps), 5),
     }
 
@@ -209,23 +209,17 @@ def start_up(rows: list[dict[str, float]]) -> dict:
     """When slow start ended and by what, to the 20 ms of the samples."""
     facts: dict = {}
     for before, row in zip(rows, rows[1:]):
+        moment = {
+            "t_s": round(row["t_s"], 3),
+            "cwnd_before": int(before["cwnd"]),
+            "cwnd_after": int(row["cwnd"]),
+            "ca_state": int(row["ca_state"]),
+        }
         if row["ssthresh"] != NO_SSTHRESH and "first_ssthresh" not in facts:
-            facts["first_ssthresh"] = {
-                "t_s": round(row["t_s"], 3),
-                "ssthresh": int(row["ssthresh"]),
-                "cwnd_before": int(before["cwnd"]),
-                "cwnd_after": int(row["cwnd"]),
-                "srtt_ms": row["srtt_us"] / 1e3,
-                "min_rtt_ms": row["min_rtt_us"] / 1e3,
-                "ca_state": int(row["ca_state"]),
-            }
+            rtts = {"srtt_ms": row["srtt_us"] / 1e3, "min_rtt_ms": row["min_rtt_us"] / 1e3}
+            facts["first_ssthresh"] = {**moment, "ssthresh": int(row["ssthresh"]), **rtts}
         if row["ca_state"] >= 3 and "first_recovery" not in facts:
-            facts["first_recovery"] = {
-                "t_s": round(row["t_s"], 3),
-                "cwnd_before": int(before["cwnd"]),
-                "cwnd_after": int(row["cwnd"]),
-                "ca_state": int(row["ca_state"]),
-            }
+            facts["first_recovery"] = moment
     facts["largest_cwnd"] = int(max(row["cwnd"] for row in rows))
     facts["timeouts_seen"] = sum(1 for a, b in zip(rows, rows[1:]) if b["ca_state"] == 4 != a["ca_state"])
     facts["recoveries_seen"] = sum(1 for a, b in zip(rows, rows[1:]) if b["ca_state"] == 3 != a["ca_state"])
@@ -308,10 +302,7 @@ def analyze(folder: pathlib.Path) -> tuple[dict, dict, list[list], list[tuple[in
             "loss": round(1 - sum(p.size for p in cut_left) / sum(p.size for p in cut_entered), 6),
         },
         "duration_s": round(left[-1].time - left[0].time, 4),
-        "owd_ms": {
-            name: round(nearest_percentile(delays, q), 3)
-            for name, q in (("min", 0), ("p5", 0.05), ("p50", 0.5), ("p99", 0.99), ("max", 1))
-        },
+        "owd_ms": rounded_percentiles(delays, {"min": 0, "p5": 0.05, "p50": 0.5, "p99": 0.99, "max": 1}),
         "mean_owd_ms": round(statistics.fmean(delays), 3),
         "mm_link_p95_queueing_ms": log.p95_queueing_ms,
         "data_packets_sent": len(data),

@@ -126,17 +126,6 @@ def sink() -> None:
         listener.recv(2048)
 
 
-def become_root_for_iptables(folder: pathlib.Path) -> None:
-    """Put a script in iptables' place, in this mount namespace: since 1.8.8 it exits 111 for a setuid caller."""
-    target = pathlib.Path("/usr/sbin/iptables").resolve()
-    real, script = folder / "iptables", folder / "iptables-as-root"  # it goes by the name it is called by
-    real.touch()
-    script.write_text(f'#!/bin/sh -p\nexec setpriv --reuid 0 --regid 0 --clear-groups {real} -w 20 "$@"\n')
-    script.chmod(0o755)
-    for source, place in ((target, real), (script, target)):
-        subprocess.run(["mount", "--bind", str(source), str(place)], check=True)
-
-
 def surround(folder: pathlib.Path, words: list[str], sender: list[str]) -> int:
     """Run mm-link in this namespace, which is new and empty, and the sender inside of it.
 
@@ -144,7 +133,7 @@ def surround(folder: pathlib.Path, words: list[str], sender: list[str]) -> int:
     the stream begins. Without that, router solicitations and multicast reports arrive in between: behind such a small
     packet each full one straddles two opportunities and leaves a millisecond later, until the queue is empty.
     """
-    become_root_for_iptables(folder)
+    machine.become_root_for_iptables(folder)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     pathlib.Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
     threading.Thread(target=sink, daemon=True).start()
@@ -246,12 +235,6 @@ def delay_figures(delays_ms: Sequence[int]) -> dict:
     }
 
 
-def real_time() -> bool:
-    """Whether this process may give real-time priority."""
-    command = ["chrt", "--rr", str(machine.REAL_TIME_PRIORITY), "true"]
-    return shutil.which("chrt") is not None and subprocess.run(command, capture_output=True).returncode == 0
-
-
 def our_shell() -> list[str]:
     given = os.environ.get("RECORD_SHELL")
     return shlex.split(given) if given else [sys.executable, "-m", "ccgym.cli.main", "shell"]
@@ -262,7 +245,7 @@ def command(case: Case, shell: str, seed: int, folder: pathlib.Path, start_ns: i
     me = [sys.executable, str(HERE)]
     numbers = (start_ns, case.gap_ns, case.packets, case.drain_s)
     sender = [*me, "send", *map(str, numbers), str(folder)]
-    priority = machine.prioritized() if real_time() else []
+    priority = machine.prioritized() if machine.real_time() else []
     if shell == OURS:
         apart = ["--isolated"] if os.geteuid() == 0 else []
         words = [*our_shell(), f"--seed={seed}", *apart, f"--outside={shlex.join([*me, 'sink'])}"]
