@@ -24,7 +24,7 @@ from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.scheme_summary import CellFailure, CellResult
 from ccgym.evaluation.spread import Spread
 from ccgym.files import atomic_write
-from ccgym.report.site import find_results, write_site
+from ccgym.report.site import StoredExperiments, StoredReport, find_results, write_site
 from tests.refusals import refused
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
@@ -191,10 +191,10 @@ def test_results_of_the_version_before_are_read(tmp_path: Path) -> None:
     kinds = {name: read_results(FORMER / name)["kind"] for name in ("evaluation", "experiment", "league")}
     assert kinds == {name: name for name in kinds}
     found = find_results([FORMER], pytest.fail)
-    (experiment,) = found.experiments
+    (experiment,) = [one for one in found if isinstance(one, StoredExperiments)]
     assert experiment.name == "tiny"
     (outcome, _) = experiment.outcomes("tiny").values()
     assert experiment.kept(outcome, "rate=5mbps") is not None
-    ratings = {one.kind: one.ratings for one in found.reports}
+    ratings = {one.kind: one.ratings for one in found if isinstance(one, StoredReport)}
     assert ratings["league"].keys() == {"vegas", "reno"}
     assert (write_site(found, tmp_path, "Former", [], 0.0, Silent())).exists()
