@@ -162,15 +162,3 @@ def test_a_directory_is_one_experiment_s(tmp_path: Path) -> None:
     with refused(ResultsError, "directory-taken"):
         claim_directory("stress_tests", request(tmp_path))
     assert identity("calibrated", request()) == identity("calibrated", request(runs=3, jobs=2))
-
-
-def test_an_evaluations_directory_is_not_taken(tmp_path: Path) -> None:
-    (tmp_path / "ccgym_manifest.json").write_text("{}")
-    with refused(ResultsError, "directory-taken"):
-        claim_directory("calibrated", request(tmp_path))
-
-
-def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with refused(ResultsError, "file-unwritable at file/below"):
-        claim_directory("calibrated", request(tmp_path / "file" / "below"))
