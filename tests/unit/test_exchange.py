@@ -140,7 +140,9 @@ HEAD: dict[str, Any] = {
     "qlog_format": {"JSON-SEQ"}, "qlog_version": str, "title": str, "description": str,
     "trace": {
         "title": str, "description": str, "common_fields": dict,
-        "vantage_point": {"name": str, "type": {"client", "server", "network", "unknown"}, "flow": {"client", "server"}},
+        "vantage_point": {
+            "name": str, "type": {"client", "server", "network", "unknown"}, "flow": {"client", "server"},
+        },
     },
 }  # fmt: skip
 
