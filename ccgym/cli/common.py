@@ -171,6 +171,8 @@ def set_up_logging(verbose: int) -> None:
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     handler = RichHandler(console=error_console(), show_path=verbose > 1, show_time=False)
     logging.basicConfig(level=level, format="%(message)s", handlers=[handler], force=True)
+    # Each font of a PDF is a page of information.
+    logging.getLogger("fontTools").setLevel(logging.WARNING if verbose < 2 else level)
 
 
 def _explain(error: CcgymError) -> int:
