@@ -115,6 +115,8 @@ _RULES: Final = (
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
+    from ccgym.experiments.plan import outside_training
+
     arguments.backend = _backend(arguments)
     between = remote_path(arguments)
     if arguments.experiment is not None or arguments.sweep:
@@ -125,7 +127,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     shown_on.print(path.describe(), soft_wrap=True)
     if has_errors([path], shown_on):
         return STATUS_ERROR
-    for note in _trained(experiment):
+    for note in outside_training(path, experiment.schemes):
         shown_on.print(note, style="dim", soft_wrap=True)
     if not arguments.no_figures:
         from ccgym.report.figures import require_drawing
@@ -136,8 +138,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     arguments.logs = arguments.logs or ("first" if experiment.real or arguments.raw_logs else "none")
     try:
         results = _run(arguments, experiment, out, shown_on)
-        drawn = {"figures": not arguments.no_figures, "runs": arguments.figures == "all"}
-        report(results, out, shown_on, jobs=arguments.jobs, **drawn)
+        runs = arguments.figures == "all"
+        report(results, out, shown_on, figures=not arguments.no_figures, runs=runs, jobs=arguments.jobs)
     except KeyboardInterrupt:
         shown_on.print("\nfinished runs are kept: the same command continues from here", style="yellow")
         raise
@@ -248,19 +250,6 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
         schemes = parse_contenders(arguments.schemes, "--schemes")
     names = ("runs", "runtime_ns", "flows", "interval_ns", "seed", "backend", "random_order")
     return Experiment(path=path, schemes=schemes, **given(arguments, *names))
-
-
-def _trained(experiment: Experiment) -> list[str]:
-    """On what the learned schemes were trained, where that does not contain the path."""
-    from ccgym.config.hosts import hosts_of
-    from ccgym.experiments.plan import training_range
-
-    path, notes = experiment.path, []
-    for one in experiment.schemes if hosts_of(path) is None and path.data_links else ():
-        trained = training_range(one)
-        if trained is not None and not trained.contains(path.mean_rate_mbps, path.one_way_delay_ms):
-            notes.append(f"note: {one.label} was trained on {trained.text}: this path lies outside")
-    return notes
 
 
 def _directory(arguments: argparse.Namespace, experiment: Experiment) -> Path:

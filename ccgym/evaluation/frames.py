@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ccgym.errors import PlatformError, ResultsError
+from ccgym.evaluation.metrics import NEVER
+from ccgym.units import NS_PER_S
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +54,20 @@ def import_pandas() -> Any:
             hint="pip install 'ccgym[report]'; to_csv() and to_json() do without",
         ) from None
     return pandas
+
+
+def packet_table(packets: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+    """One row per packet of the native core's arrays ``entered_ns``, ``left_ns``, ``size``, ``flow`` (flows from 0):
+    :data:`~ccgym.evaluation.run_numbers.PACKET_COLUMNS`."""
+    entered = packets["entered_ns"].astype(np.float64)
+    left = np.where(packets["left_ns"] == NEVER, np.nan, packets["left_ns"].astype(np.float64))
+    return {
+        "flow": packets["flow"].astype(np.int64) + 1,
+        "entered_s": entered / NS_PER_S,
+        "left_s": left / NS_PER_S,
+        "one_way_delay_ms": (left - entered) / 1e6,
+        "size_bytes": packets["size"].astype(np.int64),
+    }
 
 
 def to_csv(table: Table) -> str:

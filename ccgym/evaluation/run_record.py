@@ -17,8 +17,8 @@ from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.evaluation.capacity import LinkCapacity
 from ccgym.evaluation.ccperf_metrics import UNLIMITED, CcperfMetrics
 from ccgym.evaluation.curves import RunCurves
-from ccgym.evaluation.frames import to_frame, write_csv
-from ccgym.evaluation.metrics import NEVER, PacketLog, PantheonMetrics
+from ccgym.evaluation.frames import packet_table, to_frame, write_csv
+from ccgym.evaluation.metrics import PacketLog, PantheonMetrics
 from ccgym.evaluation.run_numbers import SERIES_COLUMNS, FlowRecord, RunNumbers, flow_summary
 from ccgym.units import NS_PER_S, TimeLike, format_time, parse_positive_time
 
@@ -136,7 +136,9 @@ class RunRecord(RunNumbers):
         if table == "series":
             return to_frame(series_table(self, step))
         if table == "packets":
-            return to_frame(packet_table(self))
+            if self.native is None or self.metrics is None:
+                raise _not_recorded("packets")
+            return to_frame(packet_table(self.native.packets("data")))
         raise ConfigError("unknown-choice", shown(table), where="table", expected="'flows', 'series' or 'packets'")
 
     def to_csv(self, file: str | os.PathLike[str], step: TimeLike | None = None) -> None:
@@ -384,23 +386,3 @@ def _delays_ms(packets: PacketLog | None, flow: int, ends: npt.NDArray[np.int64]
             low[place[first]] = np.minimum.reduceat(delays, first)
             high[place[first]] = np.maximum.reduceat(delays, first)
     return {"one_way_delay_ms": mean, "one_way_delay_min_ms": low, "one_way_delay_max_ms": high}
-
-
-def packet_table(record: RunRecord) -> dict[str, Any]:
-    """One row per data packet: :data:`PACKET_COLUMNS`.
-
-    Raises:
-        ResultsError: The record holds no packets.
-    """
-    if record.packets is None or record.native is None:
-        raise _not_recorded("packets")
-    packets = record.native.packets("data")
-    entered = packets["entered_ns"].astype(np.float64)
-    left = np.where(packets["left_ns"] == NEVER, np.nan, packets["left_ns"].astype(np.float64))
-    return {
-        "flow": packets["flow"].astype(np.int64) + 1,
-        "entered_s": entered / NS_PER_S,
-        "left_s": left / NS_PER_S,
-        "one_way_delay_ms": (left - entered) / 1e6,
-        "size_bytes": packets["size"].astype(np.int64),
-    }

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from ccgym.config.hosts import hosts_of
+from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError
 from ccgym.evaluation.backends import SIMULATED
-from ccgym.evaluation.engine import (
-    Reduced,
-    Reduction,
-)
+from ccgym.evaluation.engine import Reduced, Reduction
 from ccgym.evaluation.flags import lost_nothing
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.run import Contender, Run, contender, digest
@@ -155,3 +154,13 @@ def training_range(tested: Contender) -> TrainingRange | None:
         return None
     training = Training.of(tested.choice)
     return None if training is None else training.range
+
+
+def outside_training(path: NetworkPath, schemes: Sequence[Contender]) -> list[str]:
+    """On what the learned schemes were trained, where that does not contain the path."""
+    notes = []
+    for one in schemes if hosts_of(path) is None and path.data_links else ():
+        trained = training_range(one)
+        if trained is not None and not trained.contains(path.mean_rate_mbps, path.one_way_delay_ms):
+            notes.append(f"note: {one.label} was trained on {trained.text}: this path lies outside")
+    return notes

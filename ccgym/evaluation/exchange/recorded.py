@@ -124,7 +124,7 @@ class Recorded:
         Raises:
             ResultsError: It holds no packets.
         """
-        if record.native is None or record.packets is None:
+        if record.native is None or record.metrics is None:
             raise ResultsError(
                 "not-recorded",
                 "this record holds no packets",
