@@ -23,6 +23,7 @@ from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.simulate import Job, Record, simulate, simulate_many
 from ccgym.evaluation.store import RunStore
+from ccgym.experiments.plan import outside_training
 from ccgym.report.evaluation_table import evaluation_table
 from ccgym.schemes.flow import FlowSpec, flow_spec
 from ccgym.schemes.groups import compared_schemes
@@ -287,8 +288,7 @@ def test_an_edited_class_runs_again_alone(out: list[str], tmp_path: Path, monkey
 
 def test_paths_outside_of_a_training_are_told_before_anything_runs() -> None:
     def told(path: str, schemes: str) -> int:
-        made = Experiment(NetworkPath.from_any(path), parse_contenders(schemes), runs=1)
-        return len(cli_evaluate._trained(made))
+        return len(outside_training(NetworkPath.from_any(path), parse_contenders(schemes)))
 
     assert told("77.72mbps", "aurora,cubic") == 1
     assert told("mm-delay 75 mm-link 3mbps 3mbps", "aurora,cubic") == 0
