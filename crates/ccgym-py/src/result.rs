@@ -195,7 +195,7 @@ impl SimResult {
     /// Totals over the data packets of all flows, then of each: (entered, left, delay_p95_ns), where entered and left are
     /// (packets, bytes, first_ns, last_ns), with times in whole microseconds.
     #[allow(clippy::type_complexity)]
-    fn packet_totals(&self) -> PyResult<Vec<((u64, u64, u64, u64), (u64, u64, u64, u64), Option<u64>)>> {
+    fn packet_totals(&self) -> PyResult<Vec<((u64, u64, u64, u64), (u64, u64, u64, u64), Option<i64>)>> {
         let passed = |one: Passed| (one.packets, one.bytes, one.first, one.last);
         let found = packet_totals::totals(self.log("data")?, self.outcome.flows.len());
         Ok(found.into_iter().map(|of| (passed(of.entered), passed(of.left), of.delay_p95)).collect())

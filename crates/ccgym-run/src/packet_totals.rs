@@ -40,8 +40,9 @@ pub struct Totals {
     pub entered: Passed,
     /// Packets that left it.
     pub left: Passed,
-    /// The one-way delay at rank 0.95·(n−1), ties to even, in nanoseconds; nothing if no packet left.
-    pub delay_p95: Option<u64>,
+    /// The one-way delay at rank 0.95·(n−1), ties to even, in nanoseconds; nothing if no packet left. Between two
+    /// machines, whose clocks differ, it may be negative.
+    pub delay_p95: Option<i64>,
 }
 
 const MICROSECOND: u64 = 1000;
@@ -50,7 +51,7 @@ fn whole_microseconds(ns: u64) -> u64 {
     (ns + MICROSECOND / 2) / MICROSECOND * MICROSECOND
 }
 
-fn percentile_95(delays: &mut [u64]) -> Option<u64> {
+fn percentile_95(delays: &mut [i64]) -> Option<i64> {
     let rank = (0.95 * delays.len().checked_sub(1)? as f64).round_ties_even() as usize;
     Some(*delays.select_nth_unstable(rank).1)
 }
@@ -67,7 +68,7 @@ pub fn totals(log: &PacketLog, flows: usize) -> Vec<Totals> {
         if left != u64::MAX {
             let left = whole_microseconds(left);
             own.left.add(left, size);
-            delays[flow as usize].push(left - entered);
+            delays[flow as usize].push(left as i64 - entered as i64);
         }
     }
     let mut all = Totals::default();
@@ -133,6 +134,14 @@ mod tests {
         assert_eq!((second.entered.packets, second.left), (1, Passed::default()));
         assert_eq!(third, Totals::default());
         assert_eq!((all.entered.bytes, all.left, all.delay_p95), (6001, first.left, Some(3_000)));
+    }
+
+    #[test]
+    fn a_packet_may_leave_before_it_entered_by_another_clock() {
+        let mut log = PacketLog::default();
+        let handle = log.enter(Timestamp(5_000), 1500, 0);
+        log.leave(handle, Timestamp(2_000));
+        assert_eq!(totals(&log, 1)[1].delay_p95, Some(-3_000));
     }
 
     #[test]
