@@ -62,14 +62,16 @@ _MADE: Final[WeakKeyDictionary[Chain, dict[Any, Any]]] = WeakKeyDictionary()
 
 
 def once(make: _Make) -> _Make:
-    """A function of a path, called once for each: paths do not change, and many runs share one."""
+    """A function of a path, called once for many runs that share the path, as long as its trace files do not change."""
 
     @wraps(make)
     def made(path: Chain, *arguments: Any) -> Any:
         known = _MADE.setdefault(path, {})
-        if (make, arguments) not in known:
-            known[make, arguments] = make(path, *arguments)
-        return known[make, arguments]
+        # A trace is the same object until its file is written anew.
+        key = (make, arguments, *path.traces().values())
+        if key not in known:
+            known[key] = make(path, *arguments)
+        return known[key]
 
     return cast(_Make, made)
 

@@ -29,7 +29,7 @@ from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.pantheon.packet_logs import fingerprint, what_is_wrong
 from ccgym.evaluation.prepared_run import Record
-from ccgym.evaluation.run import Run, contender, contenders, parse_contenders
+from ccgym.evaluation.run import Run, contender, contenders, parse_contenders, path_digest
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.store import Damage, RunStore, StoredRun, run_file
 from ccgym.schemes.flow import FlowSpec
@@ -144,6 +144,16 @@ def test_every_flow_of_a_contender_is_started_again() -> None:
     assert [(flow.scheme, flow.start_ns) for flow in made.contender.flows] == [
         ("bbr", 0), ("cubic", 10**8), ("bbr", 10**9), ("cubic", 11 * 10**8),
     ]  # fmt: skip
+
+
+def test_a_trace_that_is_written_anew_gives_another_run(tmp_path: Path) -> None:
+    file = tmp_path / "mine.trace"
+    file.write_text("1\n2\n")
+    path = NetworkPath(trace=str(file), rtt="20ms", queue="40p")
+    before = path.compile().facts["capacity"], path_digest(path)
+    file.write_text("1\n2\n2\n")
+    after = path.compile().facts["capacity"], path_digest(path)
+    assert [old == new for old, new in zip(before, after, strict=True)] == [False, False]
 
 
 # --- Measuring -----------------------------------------------------------------------------------------------------
