@@ -110,6 +110,7 @@ _RULES: Final = (
     Rule("trace mahimahi", "remote", "between two machines packets take the path that is there"),
     Rule(" ".join(NEXT_TO_REMOTE), "remote", "it says how packets travel between two machines", needs=True),
     Rule("grow", "out", "it names the directory to add to", needs=True),
+    Rule("figures", "no_figures", "nothing is drawn then"),
     Rule("quick", "experiment", "for one path, or a sweep, give --runs and --runtime", needs=True),
 )
 
@@ -143,8 +144,9 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         shown_on.print("\nfinished runs are kept: the same command continues from here", style="yellow")
         raise
-    if arguments.logs != "all" and results.cells:
-        shown_on.print("--logs all adds the packet logs of every run, as Pantheon's own tools need them", style="dim")
+    if results.cells and arguments.logs != "all":
+        added = "another evaluation with --logs all has" if experiment.real else "--logs all adds"
+        shown_on.print(f"{added} the packet logs of every run, as Pantheon's own tools need them", style="dim")
     if results.failures:
         shown_on.print("\nrun the same command again to try the failed runs again", style="bold red")
     if arguments.json:

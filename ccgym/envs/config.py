@@ -66,17 +66,18 @@ def read_learner(learner: object, where: str = "learner") -> LearnerFlow:
 
 
 def read_learners(
-    learners: object, where: str = "learners", most: float = MAX_LEARNERS
+    learners: object, where: str = "learners", most: int | None = MAX_LEARNERS
 ) -> int | tuple[LearnerFlow, ...]:
-    """A number of flows that learn, up to ``most``; or the fields of each."""
+    """A number of flows that learn, at most ``most``, any where it is None; or the fields of each."""
     if isinstance(learners, (list, tuple)) and learners:
         return tuple(read_learner(one, f"{where}[{place}]") for place, one in enumerate(learners))
-    if isinstance(learners, bool) or not isinstance(learners, int) or not 1 <= learners <= most:
+    if isinstance(learners, bool) or not isinstance(learners, int) or not 1 <= learners <= (most or learners):
         raise ConfigError(
             "wrong-type",
             shown(learners),
             where=where,
-            expected=f"a number of flows from 1 to {MAX_LEARNERS}, or the fields of each: [{{}}, {{start: 2s}}]",
+            expected=f"a number of flows from 1 {f'to {most}' if most else 'on'}, or the fields of each: "
+            "[{}, {start: 2s}]",
         )
     return learners
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -179,7 +178,7 @@ parallel_env = ParallelLinkEnv
 def _learners(agents: object, defaults: tuple[LearnerFlow, ...]) -> tuple[LearnerFlow, ...]:
     if agents is None:
         agents = defaults if len(defaults) > 1 else 2
-    read = read_learners(agents, "agents", math.inf)
+    read = read_learners(agents, "agents", None)
     flows = (defaults[0],) * read if isinstance(read, int) else read
     for place, flow in enumerate(flows):
         if flow.probability < 1:

@@ -48,6 +48,8 @@ REFUSED = (
     ("evaluate --trace 12mbps --sweep rtt=20mbps", "unknown-unit at --sweep: path: rtt"),
     ("evaluate --sweep rtt=20ms", "exactly-one"),
     ("evaluate --trace 12mbps --sweep path=12mbps", "exactly-one"),
+    ("evaluate --trace 12mbps --sweep rtt=20ms --figures all", "options-conflict"),
+    ("evaluate --trace 12mbps --figures all --no-figures", "options-conflict"),
     ("evaluate --trace 12mbps --sweep rtt=20ms --logs all", "options-conflict"),
     ("evaluate --trace 12mbps --sweep rtt=20ms --quick", "option-needed"),
     ("evaluate --experiment calibrated --sweep rtt=20ms", "options-conflict"),
