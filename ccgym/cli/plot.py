@@ -127,7 +127,7 @@ def _curves(arguments: argparse.Namespace) -> int:
 
     from ccgym.evaluation.run import contenders
     from ccgym.files import read_json
-    from ccgym.report.figures.training import Curve, curve_figure
+    from ccgym.report.figures.learning_curves import Curve, curve_figure
     from ccgym.training.logs import read_rows
 
     policy = chosen_policy(arguments.policy)
@@ -146,7 +146,7 @@ def _curves(arguments: argparse.Namespace) -> int:
 
 def _searches(arguments: argparse.Namespace) -> int:
     from ccgym.config.grown import GapSearch
-    from ccgym.report.figures.training import gap_search_figure
+    from ccgym.report.figures.gap_search import gap_search_figure
     from ccgym.training.config import TrainConfig
     from ccgym.training.logs import read_rows
     from ccgym.training.run_directory import open_run

@@ -5,13 +5,15 @@
 ``differences_table``    which scheme is better, pair by pair
 ``evaluation_table``     the table of an evaluation
 ``ranking_table``        what all rankings show
-``figures``              the figures and their registry
+``figures``              the figures, one per file, and their registry
 ``style``                fonts, colors and sizes for screen and paper; saving of figures
 ``run_plot``             throughput and delay of one run in one figure: ``run.plot()``
 ``pantheon_words``       what Pantheon's report says, in its words and order
 ``coordinates``          coordinates and metrics on axes
 ``page``                 what a report shows, as blocks; its HTML and Markdown
 ``pdf``                  a page as PDF: ``pantheon_report.pdf``
+``cells``                what heat maps share
+``operating_figures``    what figures of operating points share
 ``run_figures``          figures of all runs, drawn by several processes
 ``figure_cache``         which figures are up to date
 ``explore``              ``explore.html``, an evaluation to look into

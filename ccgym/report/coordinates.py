@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ccgym.experiments.metrics import Metric
+from ccgym.experiments.outcome import Test
 
 _UNITS: Final = {"mbps": "Mbit/s", "ms": "ms", "s": "s", "bdp": "BDP", "packets": "packets"}
 _NAMES: Final = {"owd": "one-way delay", "rtt": "RTT"}
@@ -49,3 +50,10 @@ def metric_label(metric: Metric) -> str:
 def metric_scale(metric: Metric) -> float:
     """By what values are multiplied: 100 for percentages."""
     return 100.0 if metric.unit == "%" else 1.0
+
+
+def chosen_metrics(test: Test, *names: str) -> list[Metric]:
+    """The metrics of these names; by default the test's first and second, or its only one."""
+    return [
+        test.by_key(name) if name else test.metrics[min(at, len(test.metrics) - 1)] for at, name in enumerate(names)
+    ]

@@ -18,14 +18,7 @@ from ccgym.files import atomic_write
 from ccgym.report import pantheon_words as words
 from ccgym.report.differences_table import EXPLANATION as DIFFERENCES_EXPLAINED
 from ccgym.report.differences_table import MOST_ON_SCREEN, differences_table
-from ccgym.report.evaluation_table import (
-    clock_text,
-    evaluation_table,
-    exact_table,
-    explanation,
-    markdown,
-    run_facts,
-)
+from ccgym.report.evaluation_table import clock_text, evaluation_table, exact_table, explanation, markdown, run_facts
 from ccgym.report.page import Block, Code, Details, Flag, Heading, Page, Picture, Text
 from ccgym.report.table import counted
 

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ccgym.evaluation.backends import BACKENDS
 from ccgym.evaluation.observer import Observer
 from ccgym.experiments.request import Written
-from ccgym.experiments.views.gap import (
-    DELAY_TOLERANCE_MS,
-    LOSS_TOLERANCE,
-    THROUGHPUT_TOLERANCE,
-    Deviation,
-    Gap,
-)
+from ccgym.experiments.views.gap import DELAY_TOLERANCE_MS, LOSS_TOLERANCE, THROUGHPUT_TOLERANCE, Deviation, Gap
 from ccgym.report.evaluation_report import write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, LIMITED_NOTE
 from ccgym.report.page import Block, Code, Heading, Page, Text, drawn, write_report

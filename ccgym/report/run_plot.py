@@ -21,7 +21,8 @@ def plot_run(run: RunRecord, file: str | os.PathLike[str] | None = None) -> Figu
     """
     target = None if file is None else figure_path(file, "file")
     require_drawing("matplotlib.figure", instead="to_csv()")
-    from ccgym.report.figures.run import draw_delay, draw_throughput
+    from ccgym.report.figures.delay import draw_delay
+    from ccgym.report.figures.throughput import draw_throughput
     from ccgym.report.style import blank_figure, house_style, save
 
     curves = run.curves()

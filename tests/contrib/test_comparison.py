@@ -7,7 +7,7 @@ import pytest
 
 from ccgym.contrib.comparison import _gains, _resampled
 from ccgym.evaluation.bootstrap import interval
-from ccgym.report.figures.training import gap_search_figure, label
+from ccgym.report.figures.gap_search import gap_search_figure, label
 from ccgym.report.style import house_style
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments

@@ -19,7 +19,7 @@ from ccgym.contrib.comparison import compare
 from ccgym.contrib.confirmation import confirmation_seed
 from ccgym.contrib.recording import SeedRecord, curves_text, median_seed, record
 from ccgym.errors import ConfigError, ResultsError
-from ccgym.report.figures.training import Curve, curve_figure, medians
+from ccgym.report.figures.learning_curves import Curve, curve_figure, medians
 from ccgym.report.style import house_style
 from ccgym.schemes import policies
 from ccgym.schemes.style import SchemeStyle

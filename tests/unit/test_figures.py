@@ -16,9 +16,11 @@ from tests.refusals import refused
 PACKAGE = Path(figures.__file__).parent
 
 
-def test_every_file_registers_a_figure() -> None:
+def test_every_file_registers_a_figure_once_per_page() -> None:
     modules = {module.name for module in pkgutil.iter_modules([str(PACKAGE)])}
-    assert modules == {one.draw.__module__.rpartition(".")[2] for one in all_figures().values()}
+    each = [(one.draw.__module__, one.page) for one in all_figures().values()]
+    assert len(set(each)) == len(each)
+    assert modules == {module.rpartition(".")[2] for module, _ in each}
     assert {one.page for one in all_figures().values()} == set(get_args(Page))
 
 

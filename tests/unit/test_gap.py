@@ -35,7 +35,7 @@ from ccgym.experiments.request import Request
 from ccgym.experiments.views.gap import Deviation, Gap, apart_by, differences, run_gap, with_host_jitter
 from ccgym.report import gap_report
 from ccgym.report.figures.gap_series import delay_line, gap_figure
-from ccgym.report.figures.run import total_egress
+from ccgym.report.figures.throughput import total_egress
 from ccgym.report.gap_report import gap_table, page
 from ccgym.report.style import house_style
 from ccgym.report.table import Table

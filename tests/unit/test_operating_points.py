@@ -16,7 +16,7 @@ from ccgym.experiments.views.results import ExperimentResults
 from ccgym.experiments.views.verdicts import run_experiments
 from ccgym.report.experiment_report import compared_table
 from ccgym.report.figures import chosen_figure
-from ccgym.report.figures.operating_points import OperatingOptions, Runs
+from ccgym.report.operating_figures import OperatingOptions, Runs
 from ccgym.report.style import house_style
 from tests.refusals import refused
 

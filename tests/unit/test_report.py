@@ -20,7 +20,7 @@ from ccgym.report import run_figures
 from ccgym.report.evaluation_report import build_report, page, write_tables
 from ccgym.report.evaluation_table import evaluation_table, exact_table, explanation, markdown
 from ccgym.report.figure_cache import FigureCache
-from ccgym.report.figures.summary import mean_figure
+from ccgym.report.figures.mean import mean_figure
 from ccgym.report.pdf import write_pdf
 from ccgym.report.style import house_style, save
 from tests.refusals import refused

@@ -19,8 +19,10 @@ from matplotlib.text import Text
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.metrics import RunMetrics
 from ccgym.evaluation.run import parse_contenders
-from ccgym.report.figures.run import delay_figure, delay_limits, throughput_figure
-from ccgym.report.figures.summary import mean_figure, needs_log_axis, outward, summary_figure
+from ccgym.report.figures.delay import delay_figure, delay_limits
+from ccgym.report.figures.mean import mean_figure
+from ccgym.report.figures.summary import needs_log_axis, outward, summary_figure
+from ccgym.report.figures.throughput import throughput_figure
 from ccgym.report.style import MAX_LUMINANCE, PAPER, house_style, legible, luminance, save
 from ccgym.schemes.style import SchemeStyle
 from tests.unit.made_up_results import STYLES, cell, curves, metrics, numbers, result_set

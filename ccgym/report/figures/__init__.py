@@ -1,12 +1,11 @@
-"""Figures, found by name and by the page that shows them.
+"""Figures, one per file and page, found by name and by the page that shows them.
 
 A figure is a function from results to a matplotlib ``Figure``, registered where it is defined::
 
     @figure("ranking", "Mean scores with intervals, by group of paths", page="scorecard")
     def ranking_figure(card: Scorecard) -> Figure: ...
 
-A new figure is a new file in this folder, or stands in the file of what it shares with others: its page finds it.
-``page`` decides what the function is given:
+A new figure is one new file in this folder: its page finds it. ``page`` decides what the function is given:
 
 ==============  ==============================================================  ==================================
 Page            Arguments                                                       Drawn

@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.experiments.views.gap import Gap, counterpart
 from ccgym.report.figures import figure
-from ccgym.report.figures.run import total_egress
+from ccgym.report.figures.throughput import total_egress
 from ccgym.report.style import INK, MUTED, blank_figure, draw_capacity, text_at
 from ccgym.report.table import counted
 

@@ -1,10 +1,8 @@
-"""Throughput against delay: one mark per run (``pantheon_summary``), and the means with their names
-(``pantheon_summary_mean``).
+"""Throughput against delay, one mark per run (``pantheon_summary``).
 
 As Pantheon's (``src/analysis/plot.py`` @23e738c): x is the 95th-percentile one-way delay with the axis inverted, so
 that better is to the right, y the average throughput from 0, and x turns logarithmic (base 2) when delays differ much.
-Beyond Pantheon: hollow marks show what was published for these schemes on this path. Each mean has its scheme's name
-next to it, a cross of one standard deviation over runs, and a thin line to what was published.
+Beyond Pantheon: hollow marks show what was published for these schemes on this path.
 """
 
 from __future__ import annotations
@@ -12,26 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
 
-import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.path import Path
-from matplotlib.patheffects import Normal, Stroke
-from matplotlib.text import Annotation
-from matplotlib.transforms import Bbox
 
 from ccgym.evaluation.results import ResultSet
 from ccgym.report.figures import figure
 from ccgym.report.pantheon_words import figure_title
-from ccgym.report.style import INK, MUTED, PLAIN, SCREEN, legible, medium, new_figure, set_margins
+from ccgym.report.style import INK, MUTED, PLAIN, legible, medium, new_figure, set_margins
 from ccgym.schemes.style import SchemeStyle
-
-_Line: TypeAlias = list[tuple[float, float]]
-"""Ends of a drawn line: delay in ms, throughput in Mbit/s."""
 
 MARK_SCALE = {"*": 1.55, "^": 1.1, "<": 1.1, ">": 1.1, "v": 1.1, "p": 1.1, "h": 1.1, "H": 1.1, "D": 0.85, "s": 0.95}
 """Relative size per marker, so that all look equally large."""
@@ -98,7 +87,7 @@ def summary_figure(results: ResultSet) -> Figure:
             total = cell.record.total
             if total.delay_p95_ms is not None:
                 marks.append(Mark(summary.style, total.delay_p95_ms, total.throughput_mbps))
-    published = _published(results, means=False)
+    published = published_marks(results, means=False)
     figure, axes = summary_axes(results, [*marks, *published])
     for mark in [*marks, *published]:
         draw_mark(axes, mark, alpha=0.8)
@@ -106,7 +95,7 @@ def summary_figure(results: ResultSet) -> Figure:
     return figure
 
 
-def _published(results: ResultSet, *, means: bool) -> list[Mark]:
+def published_marks(results: ResultSet, *, means: bool) -> list[Mark]:
     """Hollow marks of every published run; of their mean with ``means``, and where the report has no more."""
     return [
         Mark(one.style, delay, throughput, hollow=True)
@@ -198,117 +187,3 @@ def _legend(figure: Figure, axes: Axes, results: ResultSet, published: bool) -> 
     right = max(0.6, 0.93 - 0.0085 * longest)
     figure.subplots_adjust(right=right)
     axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.01, 0.5), labelspacing=0.7)
-
-
-@figure(
-    "pantheon_summary_mean",
-    "Mean throughput against mean 95th-percentile one-way delay, one mark per scheme",
-    page="evaluation",
-    order=1,
-)
-def mean_figure(results: ResultSet) -> Figure:
-    """The mean of each scheme, with its name. Call within ``house_style``."""
-    published = _published(results, means=True)
-    marks = [
-        Mark(one.style, delay.mean, throughput.mean, delay_std=delay.std or 0.0, throughput_std=throughput.std or 0.0)
-        for one in results.schemes
-        if (delay := one.delay_p95_ms) is not None and (throughput := one.throughput_mbps) is not None
-    ]
-    # The crosses need room, too, but one that reaches to zero must not take a logarithmic axis there.
-    least = 0.5 * min((mark.delay_ms for mark in [*marks, *published]), default=0.0)
-    ends = [
-        Mark(
-            one.style,
-            max(one.delay_ms + sign * one.delay_std, least),
-            max(one.throughput_mbps + sign * one.throughput_std, 0.0),
-        )
-        for one in marks
-        for sign in (-1, 1)
-    ]
-    figure, axes = summary_axes(results, [*marks, *published, *ends], of_means=True)
-    ours = {mark.style.key: mark for mark in marks}
-    lines: list[_Line] = []
-    for mark in published:
-        draw_mark(axes, mark, alpha=0.9)
-        own = ours.get(mark.style.key)
-        if own is not None:
-            line = [(own.delay_ms, own.throughput_mbps), (mark.delay_ms, mark.throughput_mbps)]
-            lines.append(line)
-            axes.plot(*zip(*line, strict=True), color=mark.color, linewidth=0.8, linestyle=":", zorder=1)
-    for mark in marks:
-        x, y, aside, rise = mark.delay_ms, mark.throughput_mbps, mark.delay_std, mark.throughput_std
-        axes.errorbar(x, y, rise, aside, fmt="none", ecolor=mark.color, elinewidth=1.0, alpha=0.55, zorder=2)
-        lines += [[(x - aside, y), (x + aside, y)], [(x, y - rise), (x, y + rise)]]
-        draw_mark(axes, mark)
-    if published:
-        handles = [proxy("none", "published"), proxy(INK, "this evaluation")]
-        axes.legend(handles=handles[::-1], loc="lower left")
-    _name(figure, axes, marks, [*marks, *published], lines)
-    return figure
-
-
-_OFFSETS = ((9, 0), (0, 9), (7, 7), (0, 21), (14, 17), (0, 35), (22, 31), (40, 0))
-_PLACES = tuple(dict.fromkeys((right * dx, up * dy) for dx, dy in _OFFSETS for up in (1, -1) for right in (1, -1)))
-"""Where a name may stand: offsets from its mark in points; the first free one is taken."""
-_SIDES: Final = {"ha": ("center", "left", "right"), "va": ("center", "bottom", "top")}
-"""How it is aligned where it is at the mark, right of it or above, left of it or below."""
-
-
-def _name(
-    figure: Figure, axes: Axes, named: Sequence[Mark], everything: Sequence[Mark], lines: Sequence[_Line]
-) -> None:
-    """Write each scheme's name next to its mark, where it covers neither marks nor names nor, if possible, lines."""
-    canvas: Any = figure.canvas
-    renderer = canvas.get_renderer()
-    pixel = figure.dpi / 72
-    radius = medium().mark_pt * pixel / 2 + 1
-    offset = medium().mark_pt / SCREEN.mark_pt
-    size = medium().text_pt - 1
-    taken = [other.get_window_extent(renderer) for other in axes.texts]
-    for mark in everything:
-        x, y = axes.transData.transform((mark.delay_ms, mark.throughput_mbps))
-        taken.append(Bbox.from_extents(x - radius, y - radius, x + radius, y + radius))
-    legend = axes.get_legend()
-    if legend is not None:
-        taken.append(legend.get_window_extent(renderer))
-    drawn = [Path(axes.transData.transform(line)) for line in lines]
-    frame = axes.get_window_extent(renderer)
-    for mark in sorted(named, key=lambda mark: -mark.throughput_mbps):
-        best: tuple[float, Annotation, Bbox] | None = None
-        for dx, dy in _PLACES:
-            text = axes.annotate(
-                mark.style.label,
-                xy=(mark.delay_ms, mark.throughput_mbps),
-                xytext=(offset * dx, offset * dy),
-                textcoords="offset points",
-                ha=_SIDES["ha"][int(np.sign(dx))],
-                va=_SIDES["va"][int(np.sign(dy))],
-                fontsize=size,
-                color=INK,
-                arrowprops={"arrowstyle": "-", "color": "#999999", "linewidth": 0.7, "shrinkB": 5 * offset}
-                if abs(dx) + abs(dy) > 20
-                else None,
-                zorder=5,
-                path_effects=[Stroke(linewidth=2.5, foreground="white"), Normal()],
-            )
-            box = Annotation.get_window_extent(text, renderer)
-            cost = sum(_overlap(box, other) for other in taken)
-            cost += 3 * (box.width * box.height - _overlap(box, frame))  # what is outside of the axes
-            # A name over a line is better than one over another name; a name far from its mark costs a little, too.
-            cost += 0.1 * box.width * box.height * sum(line.intersects_bbox(box, filled=False) for line in drawn)
-            if best is None or cost < best[0]:
-                if best is not None:
-                    best[1].remove()
-                best = (cost, text, box)
-            else:
-                text.remove()
-            if best[0] == 0:
-                break
-        if best is not None:
-            taken.append(best[2])
-
-
-def _overlap(one: Bbox, other: Bbox) -> float:
-    width = min(one.x1, other.x1) - max(one.x0, other.x0)
-    height = min(one.y1, other.y1) - max(one.y0, other.y0)
-    return float(width * height) if width > 0 and height > 0 else 0.0

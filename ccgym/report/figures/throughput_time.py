@@ -15,7 +15,7 @@ from ccgym.evaluation.curves import FloatArray, RunCurves
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.scheme_summary import SchemeSummary
 from ccgym.report.figures import figure
-from ccgym.report.figures.run import total_egress
+from ccgym.report.figures.throughput import total_egress
 from ccgym.report.pantheon_words import figure_title
 from ccgym.report.style import INK, blank_figure, draw_capacity, finish, legible, medium
 

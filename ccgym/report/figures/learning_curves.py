@@ -1,11 +1,10 @@
-"""Trainings: learning curves of several seeds, and what searches for gaps found."""
+"""Learning curves: fraction of the oracle's reward over training, one thin line per seed, and their median."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Final
 
 import numpy as np
@@ -13,36 +12,27 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ccgym.report.coordinates import coordinate_parts
 from ccgym.report.figures import figure
-from ccgym.report.style import INK, MUTED, PLAIN, blank_figure, legible, new_figure
+from ccgym.report.style import INK, MUTED, legible, new_figure
 from ccgym.schemes.style import SchemeStyle
 
 Floats = npt.NDArray[np.float64]
 
 WIDTH_IN: Final = 8.0
+
 HEIGHT_IN: Final = 4.6
+
 TOP: Final = 105.0
 """Upper end of the vertical axis, percent; more where a curve gets higher."""
+
 BOTTOM: Final = 0.0
 """Lower end. What lies below is named in the legend with its number."""
 
 _TIMES_S: Final = (5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400)
 """Distances of the marks on the upper axis, seconds."""
+
 _MARKS: Final = 7
 """Maximum number of marks there."""
-
-
-PANEL_IN: Final = (3.1, 2.6)
-COLUMNS: Final = 3
-SKEW: Final = 10.0
-"""Numbers whose largest value is this many times the median are drawn by their logarithm."""
-
-NOT_AXES: Final = ("step", "guided", "joined", "gap")
-"""Columns that are no number of the path; nor are those that begin with ``reward_``."""
-
-Rows = Sequence[Mapping[str, str]]
-"""Rows of ``curriculum.csv``."""
 
 
 @dataclass(frozen=True)
@@ -166,55 +156,3 @@ def _time_axis(axes: Axes, steps: Floats, wall: Floats) -> None:
     above.set_xticks(np.interp(times, wall, steps) / 1e6, [f"{time:.0f}" for time in times])
     above.set_xlabel("seconds of training, evaluations included (median)", fontsize=10, color=MUTED)
     above.tick_params(labelsize=10, colors=MUTED)
-
-
-@figure("gap_search", "what searches for gaps found during training", page="command")
-def gap_search_figure(searches: Mapping[int, Rows], *, title: str = "", color: str = "sienna") -> Figure:
-    """Draw what the searches of several seeds found: the gap, and where each number of the path lay. Call
-    within :func:`ccgym.report.style.house_style`.
-
-    Args:
-        searches: The rows of ``curriculum.csv`` by seed, one or more each.
-        title: Above the figure.
-        color: Of the points that joined the mixture; the others are gray.
-    """
-    first = next(iter(searches.values()))[0]
-    names = [name for name in first if name not in NOT_AXES and not name.startswith("reward_")]
-    height = math.ceil((len(names) + 1) / COLUMNS)
-    drawn = blank_figure(PANEL_IN[0] * COLUMNS, PANEL_IN[1] * height)
-    panels: list[Axes] = list(drawn.subplots(height, COLUMNS, sharex=True, squeeze=False).flat)
-    for panel, name in zip(panels, ["gap", *names], strict=False):
-        tried = [(row, float(row[name])) for rows in searches.values() for row in rows]
-        _scatter(panel, [pair for pair in tried if pair[0]["joined"] == "0"], MUTED, 6, 0.45, "tried")
-        _scatter(panel, [pair for pair in tried if pair[0]["joined"] == "1"], color, 26, 0.9, "joined")
-        positive = [value for _, value in tried if value > 0]
-        if name != "gap" and positive and max(positive) >= SKEW * median(positive):
-            # Zero, such as no loss, has no logarithm.
-            if len(positive) < len(tried):
-                panel.set_yscale("symlog", linthresh=min(positive))
-            else:
-                panel.set_yscale("log")
-            panel.yaxis.set_major_formatter(PLAIN)
-        panel.set_title(label(name), fontsize=10, color=INK)
-        panel.tick_params(labelsize=8)
-    panels[0].axhline(0, color=INK, linewidth=0.8)
-    panels[0].legend(fontsize=8, loc="lower right")
-    for panel in panels[len(names) + 1 :]:
-        panel.set_axis_off()
-    drawn.supxlabel("million decisions", fontsize=10)
-    if title:
-        drawn.suptitle(title, fontsize=12, color=INK)
-    drawn.set_layout_engine("constrained")
-    return drawn
-
-
-def label(name: str) -> str:
-    """A column's name for people: ``one_way_delay_ms`` is *one way delay, ms*."""
-    return "gap, reward per decision" if name == "gap" else ", ".join(filter(None, coordinate_parts(name)))
-
-
-def _scatter(
-    panel: Axes, found: Sequence[tuple[Mapping[str, str], float]], color: str, size: float, alpha: float, name: str
-) -> None:
-    steps = [float(row["step"]) / 1e6 for row, _ in found]
-    panel.scatter(steps, [value for _, value in found], s=size, color=color, alpha=alpha, linewidth=0, label=name)

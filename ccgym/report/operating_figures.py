@@ -1,8 +1,4 @@
-"""ccperf's figures of operating points, of the first run of every scheme: mean throughput and mean smoothed round-trip
-time, over time, as distributions, against packets in flight, in their plane, and of all schemes together.
-
-The star is the optimum, the diamond all flows together.
-"""
+"""What the figures of operating points share: the runs that they show, marks, and a grid with a column per scheme."""
 
 from __future__ import annotations
 
@@ -25,15 +21,19 @@ from ccgym.experiments.outcome import Test
 from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import coordinates_text
 from ccgym.report.figures import Options, figure
-from ccgym.report.style import INK, blank_figure, finish, flow_color, legible, scheme_handles
+from ccgym.report.style import INK, blank_figure, finish, flow_color, legible
 from ccgym.schemes.style import SchemeStyle
 
 COLUMN_IN: Final = 2.9
+
 ROW_IN: Final = 1.95
+
 EDGES_IN: Final = (0.7, 1.25)
 """Room left of the panels and above them, inches."""
+
 OPTIMUM: Final = "#d411b5"
 """Color of the optimum: ccperf's magenta."""
+
 MOST_FLOWS: Final = 6
 """Flows that a legend names; further ones have the same colors again."""
 
@@ -44,8 +44,10 @@ QUANTITIES: Final[Mapping[str, str]] = {
 
 DOTS: Final[Mapping[str, Any]] = {"marker": "o", "linestyle": "", "markersize": 8}
 """Flows in the legend of a plane."""
+
 STAR: Final = Line2D([], [], linestyle="", marker="*", color=OPTIMUM, markersize=13, label="optimum")
 """The optimum in a legend."""
+
 JOINT: Final = Line2D([], [], linestyle="", marker="D", color=INK, markersize=7, label="joint")
 """All flows together in a legend."""
 
@@ -142,7 +144,7 @@ class Runs:
             draw(one, list(column))
             column[0].set_title(one.style.label, fontsize=11, color=legible(one.style.color), weight="bold")
         for label, row in zip(rows, panels, strict=True):
-            row[0].set_ylabel(_folded(label))
+            row[0].set_ylabel(folded(label))
         return self.finish(drawn, handles)
 
     def finish(self, drawn: Figure, handles: Sequence[Line2D]) -> Figure:
@@ -154,20 +156,21 @@ class Runs:
         return finish(drawn, f"{self.title}: {self.condition}" if self.condition else self.title, handles)
 
 
-def _figure(name: str, title: str) -> Callable[[Callable[[Runs], Figure]], Callable[[Runs], Figure]]:
+def operating_figure(name: str, title: str) -> Callable[[Callable[[Runs], Figure]], Callable[[Runs], Figure]]:
     """Registers a function of runs as a figure that tests name."""
 
     def register(draw: Callable[[Runs], Figure]) -> Callable[[Runs], Figure]:
         def of_test(results: ExperimentResults, test: Test, options: OperatingOptions) -> Figure:
             return draw(Runs.of(results, test, options))
 
+        of_test.__module__ = draw.__module__
         figure(name, title, page="test", options=OperatingOptions)(of_test)
         return draw
 
     return register
 
 
-def _folded(label: str) -> str:
+def folded(label: str) -> str:
     """A label with its unit in a line of its own."""
     return label.replace(" (", "\n(")
 
@@ -195,82 +198,3 @@ def ecdf(axes: Axes, values: npt.NDArray[np.float64], color: str) -> None:
     """An empirical distribution."""
     if values.size:
         axes.ecdf(values, color=color, linewidth=1.6)
-
-
-@_figure("operating_point_over_time", "throughput, sRTT and packets in flight over time, a line per flow")
-def _over_time(runs: Runs) -> Figure:
-    """A column per scheme, a row per quantity; the dotted line is the optimum."""
-
-    def column(one: Shown, rows: Sequence[Axes]) -> None:
-        for axes, name in zip(rows, QUANTITIES, strict=True):
-            for place in one.flows:
-                axes.plot(one.run.ends_s, one.run.over_time(place, name), color=flow_color(place), linewidth=1.1)
-            if (best := getattr(one.points.optimum, name, None)) is not None:
-                axes.axhline(best, color=OPTIMUM, linewidth=0.9, linestyle=":", zorder=1)
-            axes.set_xlim(0, one.run.numbers["duration_s"])
-        rows[-1].set_xlabel("time (s)")
-
-    return runs.grid(list(QUANTITIES.values()), column, runs.flow_handles(linewidth=1.8), sharex=True, sharey="row")
-
-
-@_figure("operating_point_distribution", "distributions of throughput and sRTT, a curve per flow")
-def _distribution(runs: Runs) -> Figure:
-    def column(one: Shown, rows: Sequence[Axes]) -> None:
-        for axes, name in zip(rows, QUANTITIES, strict=False):
-            for place in one.flows:
-                ecdf(axes, one.finite(place, name), flow_color(place))
-            axes.set_ylim(0, 1.02)
-            axes.set_xlabel(QUANTITIES[name])
-
-    return runs.grid(["eCDF"] * 2, column, runs.flow_handles(linewidth=1.8), sharex="row", sharey=True)
-
-
-@_figure(
-    "in_flight", "packets in flight against mean throughput and mean sRTT, with the optimum and all flows together"
-)
-def _in_flight(runs: Runs) -> Figure:
-    upward = ("throughput_mbps", "srtt_ms")
-
-    def column(one: Shown, rows: Sequence[Axes]) -> None:
-        for axes, name in zip(rows, upward, strict=True):
-            mark_flows(axes, one.points, "in_flight", name, joint=True)
-            axes.set_xlim(left=0)
-        rows[-1].set_xlabel(f"mean {QUANTITIES['in_flight']}")
-
-    handles = [*runs.flow_handles(**DOTS), *([JOINT] if runs.most_flows > 1 else []), STAR]
-    return runs.grid([f"mean {QUANTITIES[name]}" for name in upward], column, handles, sharex=True, sharey="row")
-
-
-@_figure("operating_point_plane", "mean throughput against mean sRTT, a mark per flow, with the optimum")
-def _plane(runs: Runs) -> Figure:
-    def column(one: Shown, rows: Sequence[Axes]) -> None:
-        mark_flows(rows[0], one.points, "srtt_ms", "throughput_mbps")
-        rows[0].set_xlabel(f"mean {QUANTITIES['srtt_ms']}")
-
-    handles = [*runs.flow_handles(**DOTS), STAR]
-    return runs.grid([f"mean {QUANTITIES['throughput_mbps']}"], column, handles, sharex=True, sharey=True)
-
-
-@_figure(
-    "operating_point_comparison", "joint operating points of all schemes, and the distributions of throughput and sRTT"
-)
-def _comparison(runs: Runs) -> Figure:
-    """Distributions are of the summed throughput of all flows, and of their smoothed round-trip times."""
-    drawn = blank_figure(12.4, 4.3)
-    plane, rates, times = drawn.subplots(1, 3)
-    for one in runs.shown:
-        color = legible(one.style.color)
-        mark(plane, one.points.joint, "srtt_ms", "throughput_mbps", one.style.marker, color, 10)
-        total = np.sum([np.nan_to_num(one.run.over_time(place, "throughput_mbps")) for place in one.flows], axis=0)
-        ecdf(rates, total, color)
-        ecdf(times, np.concatenate([one.finite(place, "srtt_ms") for place in one.flows]), color)
-    if runs.shown:
-        mark(plane, runs.shown[0].points.optimum, "srtt_ms", "throughput_mbps", "*", OPTIMUM, 15)
-    rate, srtt = (QUANTITIES[name].replace(" (", " of all flows (") for name in ("throughput_mbps", "srtt_ms"))
-    plane.set_xlabel(f"mean {srtt}")
-    plane.set_ylabel(_folded(f"mean {rate}"))
-    for axes, label in ((rates, rate), (times, srtt)):
-        axes.set_ylim(0, 1.02)
-        axes.set_xlabel(label)
-        axes.set_ylabel("eCDF")
-    return runs.finish(drawn, [*scheme_handles(one.style for one in runs.shown), STAR])

@@ -1,0 +1,63 @@
+"""Bars of a metric with a line of another above them: a panel per condition, a bar per scheme."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from matplotlib.figure import Figure
+
+from ccgym.experiments.outcome import Test
+from ccgym.experiments.views.results import ExperimentResults
+from ccgym.report.coordinates import chosen_metrics, coordinates_text, metric_label, metric_scale
+from ccgym.report.figures import Options, figure
+from ccgym.report.style import INK, blank_figure, finish, legible
+
+PANEL_IN: Final = (4.3, 3.6)
+
+ACROSS: Final = 3
+
+
+class BarsOptions(Options):
+    """Options of the figure ``bars``."""
+
+    bars: str = ""
+    """Metric of the bars; by default the test's first."""
+    line: str = ""
+    """Metric of the line; by default the test's second."""
+
+
+@figure("bars", "a metric as bars with another as a line, by condition", page="test", options=BarsOptions)
+def bars_figure(results: ExperimentResults, test: Test, options: BarsOptions) -> Figure:
+    """Draw means over the runs; both axes begin at 0."""
+    bars, line = chosen_metrics(test, options.bars, options.line)
+    found = results.of_test(test)
+    conditions = found[0][1].conditions if found else ()
+    across = max(1, min(ACROSS, len(conditions)))
+    down = max(1, -(-len(conditions) // across))
+    drawn = blank_figure(PANEL_IN[0] * across + 0.6, PANEL_IN[1] * down + 0.9)
+    grid = list(drawn.subplots(down, across, squeeze=False).flat)
+    for axes, condition in zip(grid, conditions, strict=False):
+        own = [next(one for one in outcome.conditions if one.key == condition.key) for _, outcome in found]
+        places = range(len(found))
+        heights = [metric_scale(bars) * one.metrics[bars.key].mean if one.metrics.get(bars.key) else 0 for one in own]
+        axes.bar(places, heights, color=[legible(style.color) for style, _ in found], width=0.62, alpha=0.85)
+        above = axes.twinx()
+        points = [
+            (place, metric_scale(line) * spread.mean)
+            for place, one in enumerate(own)
+            if (spread := one.metrics.get(line.key)) is not None
+        ]
+        above.plot(
+            *zip(*points, strict=True) if points else ((), ()), color=INK, marker="o", markersize=5, linewidth=1.3
+        )
+        above.grid(visible=False)
+        above.set_ylim(bottom=0)
+        above.set_ylabel(metric_label(line), color=INK)
+        axes.set_xticks(list(places), [style.label for style, _ in found], rotation=0 if len(found) <= 4 else 45)
+        axes.set_axisbelow(True)
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel(metric_label(bars))
+        axes.set_title(coordinates_text(condition.at), fontsize=11)
+    for axes in grid[len(conditions) :]:
+        axes.set_visible(False)
+    return finish(drawn, test.title)
