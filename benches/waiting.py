@@ -1,7 +1,8 @@
 """What people wait for, end to end: one JSON line each.
 
-``bare`` is what the simulator alone takes for the same packets, without records, on the same machine a moment before or
-after, and ``ratio`` how many times as long people wait.
+``bare`` is what the simulator alone takes for the same packets, without records, on the same machine a moment before,
+and ``ratio`` how many times as long people wait. An evaluation is run once, all else several times, of which the
+fastest counts: noise only ever slows one down.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ FAST = NetworkPath(rate="1gbps", rtt="20ms", queue="1bdp")
 SWEPT = "mm-delay $D mm-link 12mbps 12mbps --uplink-queue=droptail --uplink-queue-args=packets=60"
 DELAYS = [str(delay) for delay in range(10, 50)]
 RUNS = 5
-"""Repetitions, of which the fastest counts: noise only ever slows one down."""
+"""Repetitions of what takes a second."""
 
 
 def main(words: Sequence[str]) -> int:

@@ -237,9 +237,13 @@ class Passed(NamedTuple):
     """Packets that passed one end of the path."""
 
     packets: int
+    """How many."""
     bytes: int
+    """Bytes of IP packets."""
     first_ns: int
+    """Time of the first, nanoseconds."""
     last_ns: int
+    """Time of the last, nanoseconds."""
 
     @classmethod
     def of(cls, times_ns: IntArray, sizes: IntArray) -> Passed:
@@ -249,7 +253,7 @@ class Passed(NamedTuple):
 
     @property
     def span_ns(self) -> int:
-        """From the first to the last."""
+        """From the first to the last, nanoseconds."""
         return self.last_ns - self.first_ns
 
     @property

@@ -41,8 +41,8 @@ EXPLAINED: Final = (
     "A threshold is passed or failed where the whole 95 % interval of the mean over repetitions lies on one side of "
     "it, or, where the threshold is measured too, the interval of the difference in runs of one number; else it is "
     "undecided. An experiment fails with its worst threshold, which is the one shown, and a row with its worst "
-    "experiment. With one repetition there is no interval, and the mean decides. Many thresholds are tested: of twenty "
-    "that are met exactly, one interval lies on the wrong side by chance."
+    "experiment. With one repetition there is no interval, and the mean decides. With many thresholds, some "
+    "verdicts are wrong by chance: of twenty intervals, one misses the true mean."
 )
 CONFIRMED_EXPLAINED: Final = (
     "Single runs of the sample above, made once more over an emulated path with real packets and real clocks. A number "

@@ -199,6 +199,15 @@ def test_only_some_packages_touch_the_native_module() -> None:
     assert touching <= {"config", "contrib", "emulation", "envs", "evaluation", "schemes", "tracetools", "training"}
 
 
+def test_every_metric_has_a_file_of_its_name() -> None:
+    from ccgym.experiments.metrics import METRICS
+
+    for name, kind in METRICS.items():
+        assert kind.__module__ == f"ccgym.experiments.metrics.{name}"
+        assert kind.__doc__
+        assert kind.BETTER in ("higher", "lower", "neither")
+
+
 # --- Traces --------------------------------------------------------------------------------------------------------
 
 

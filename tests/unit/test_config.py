@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ccgym.config.configurations import PACKAGED
-from ccgym.config.path import PathField
+from ccgym.config.models import Loss
+from ccgym.config.path import NetworkPath, PathField
 from ccgym.config.quantities import RateField, TimeField
 from ccgym.config.yaml_loader import MAX_PROBLEMS, Loaded, apply_override, load_model, load_yaml, parse_yaml
 from ccgym.errors import ConfigError, PathNotFoundError, UnitError
@@ -260,3 +261,10 @@ def test_unreadable_files(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"a: 1\nb: \xe9\n")
     with refused(ConfigError, "not-utf8 at latin.yaml:2"):
         load_yaml(tmp_path / "latin.yaml")
+
+
+def test_a_path_is_a_value() -> None:
+    one = NetworkPath(rate="5mbps", rtt="9ms", elements=[Loss(probability="1%")], name="mine")
+    assert hash(one) == hash(NetworkPath(rate="5mbps", rtt="9ms", loss="1%", name="mine"))
+    with pytest.raises(ValidationError):
+        one.name = "other"  # type: ignore[misc]

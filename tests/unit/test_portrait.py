@@ -84,7 +84,7 @@ def test_the_scheme_has_its_color_and_the_other_is_gray_below_it() -> None:
         lines = series(axes)
         assert set(lines) == {line_color("red"), OTHER_COLOR}
         assert lines[line_color("red")].get_zorder() > lines[OTHER_COLOR].get_zorder()
-    # Alone there is no other.
+    # A figure of one scheme has one line.
     figure = drawn([column(SHALLOW, "bbr")], "bbr")
     assert not any(text.startswith("compared") for text in words(figure))
     assert [list(series(axes)) for axes in figure.axes] == [[line_color("darkgoldenrod")]] * 3

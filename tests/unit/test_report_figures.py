@@ -59,7 +59,7 @@ def test_a_late_flow_is_not_drawn_before_it_starts() -> None:
     axes = axes_of(throughput_figure, RunCurves(0.5, np.empty(0), (part,)), metrics(1))
     ingress, egress = axes.get_lines()
     assert (ingress.get_xdata()[0], egress.get_xdata()[0]) == (10.0, 10.0)
-    assert axes.get_title() == "", "without a capacity there is no title about it"
+    assert axes.get_title() == "", "the title says the capacity, where it is known"
 
 
 def test_delay_figure() -> None:
@@ -68,7 +68,7 @@ def test_delay_figure() -> None:
     assert sum(len(line.get_xdata()) for line in axes.get_lines()) == 1000, "every point once"
     assert [text.split()[1] for text in legend(axes)] == ["1", "2"]
     assert all("65.98" in text for text in legend(axes))
-    # Of a flow of which nothing arrived there is no delay.
+    # A flow whose packets never arrived has no delay in the legend.
     nothing, part = np.empty(0), numbers(0.0, None, 1.0)
     empty = RunCurves(0.5, nothing, (FlowCurves(np.ones(3), nothing, nothing, nothing),))
     axes = axes_of(delay_figure, empty, RunMetrics(part, {1: part}, None))

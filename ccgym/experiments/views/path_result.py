@@ -122,7 +122,8 @@ def record_score(record: RunRecord, invalid: str | None, one_way_delay_ms: float
     return score(record.link.utilization, total.delay_p95_ms / one_way_delay_ms)
 
 
-def _means(summary: SchemeSummary) -> MeanMetrics | None:
+def means_of(summary: SchemeSummary) -> MeanMetrics | None:
+    """Means over the runs of a scheme that count; None where one of them is not known."""
     throughput, delay, loss = summary.throughput_mbps, summary.delay_p95_ms, summary.loss
     if throughput is None or delay is None or loss is None:
         return None

@@ -29,8 +29,8 @@ from ccgym.experiments.views.path_result import (
     CardPath,
     CardScheme,
     PathResult,
-    _means,
     _path_result,
+    means_of,
     run_score,
 )
 from ccgym.experiments.views.score import pareto_optimal
@@ -109,7 +109,7 @@ class Scorecard:
     def _of_path(self, path: CardPath) -> list[PathResult]:
         summaries = {summary.style.key: summary for summary in self.results[path.name].schemes}
         competitors = [one for one in self.schemes if not one.reference]
-        means_of_all = [_means(summaries[one.key]) for one in competitors]
+        means_of_all = [means_of(summaries[one.key]) for one in competitors]
         free = {one.key for one, good in zip(competitors, pareto_optimal(means_of_all), strict=True) if good}
         scores = {
             one.key: tuple(run_score(cell, path.one_way_delay_ms) for cell in summaries[one.key].runs)
