@@ -28,6 +28,13 @@ impl IntervalSet {
         self.islands.len()
     }
 
+    /// Add the smallest missing integer to a set without islands.
+    #[inline]
+    pub fn extend(&mut self) {
+        debug_assert!(self.islands.is_empty());
+        self.next += 1;
+    }
+
     /// Add `value`; returns true if it is new.
     #[inline]
     pub fn insert(&mut self, value: u64) -> bool {

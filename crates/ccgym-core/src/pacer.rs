@@ -44,10 +44,12 @@ impl Pacer {
     /// End a burst short of its quantum (window or application ran out) and charge its bytes.
     #[inline]
     pub fn end_burst(&mut self, now: Timestamp, rate: Rate) {
-        if self.burst != 0 {
-            self.close(now, rate);
+        if self.burst != 0 || !self.limited {
+            if self.burst != 0 {
+                self.close(now, rate);
+            }
+            self.limited = true;
         }
-        self.limited = true;
     }
 
     #[inline]

@@ -129,6 +129,28 @@ impl Ack {
         }
     }
 
+    /// Become the acknowledgement, caused by `trigger` at `received`, of the only range.
+    #[inline(always)]
+    pub(crate) fn acknowledge_prefix(
+        &mut self,
+        range: AckRange,
+        trigger: &Packet,
+        received: Timestamp,
+        size: u32,
+        ce_total: u32,
+    ) {
+        self.largest = range.last;
+        self.trigger = trigger.number;
+        self.received = received;
+        // The other distances are not valid: they need not change.
+        self.distances[0] = ((range.last - range.first).min(u64::from(u32::MAX)) as u32, 0);
+        self.range_count = 1;
+        self.delay_ns = 0;
+        self.flow = trigger.flow;
+        self.size = size;
+        self.ce_total = ce_total;
+    }
+
     /// Add one more range, if there is room. Numbers more than 2³²−1 below the largest one are left out: they were
     /// settled long ago.
     #[inline]

@@ -83,6 +83,8 @@ pub struct Receiver {
     pending_count: u32,
     quick_acks_left: u32,
     ce_total: u32,
+    /// True if the next packet in order changes nothing but the ends of `newest` and `segments`.
+    in_order_at_once: bool,
 }
 
 /// The range before the first packet.
@@ -106,6 +108,7 @@ impl Receiver {
             pending_count: 0,
             quick_acks_left: config.quick_acks,
             ce_total: 0,
+            in_order_at_once: false,
         }
     }
 
@@ -144,8 +147,35 @@ impl Receiver {
     /// As [`Receiver::on_data`], but write the acknowledgement to `ack`.
     #[inline(always)]
     pub fn on_data_into(&mut self, now: Timestamp, packet: &Packet, ack: &mut Ack) -> Arrival {
+        // The next packet, without gaps or a delayed acknowledgement: by far the most frequent case.
+        if self.in_order_at_once
+            && packet.number == self.newest.last + 1
+            && (!self.config.reliable || packet.segment == self.segments.first_missing())
+            && packet.ecn != Ecn::Ce
+        {
+            self.newest.last = packet.number;
+            if self.config.reliable {
+                self.segments.extend();
+            }
+            ack.acknowledge_prefix(self.newest, packet, now, self.config.ack_size, self.ce_total);
+            return Arrival { new: true, acknowledge: true };
+        }
+        crate::cold_path();
+        // A copy, so that the one of the caller may stay in registers.
+        let copy = *packet;
+        let arrival = self.on_any_data_into(now, &copy, ack);
+        self.in_order_at_once = self.config.policy.every == 1
+            && self.older.is_empty()
+            && self.newest != EMPTY
+            && self.segments.gaps() == 0
+            && self.quick_acks_left == 0;
+        arrival
+    }
+
+    /// As [`Receiver::on_data_into`] in the general case.
+    #[inline(never)]
+    fn on_any_data_into(&mut self, now: Timestamp, packet: &Packet, ack: &mut Ack) -> Arrival {
         if packet.number == HANDSHAKE {
-            crate::cold_path();
             *ack = Ack::new(HANDSHAKE, packet, now, self.config.ack_size);
             return Arrival { new: false, acknowledge: true };
         }

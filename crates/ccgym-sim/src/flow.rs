@@ -131,6 +131,8 @@ pub struct Flow {
     /// True if packets and acknowledgements are carried in one call: nothing on the path or at the receiver needs an
     /// event of its own.
     pub(crate) eager: bool,
+    /// True if it is `eager`, and uses no feature that few flows have: see [`Sender::is_plain`].
+    pub(crate) plain: bool,
     /// True if the application reacts to acknowledged data, or ends.
     pub(crate) watched: bool,
     /// Limit on the data that a greedy application may write ahead of acknowledgements, if there is one.
@@ -159,6 +161,12 @@ impl Flow {
         if self.receiver_timers {
             timer = timer.min(self.receiver_due()).min(self.feedback_due());
         }
+        self.next_of(timer, index)
+    }
+
+    /// Return the next event: the first acknowledgement, or this timer.
+    #[inline(always)]
+    pub(crate) fn next_of(&self, timer: Timestamp, index: u64) -> Key {
         let timer = (timer, u64::MAX / 2 + index);
         match self.inbox.front() {
             Some((key, _)) if *key < timer => *key,

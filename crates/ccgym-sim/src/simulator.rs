@@ -30,6 +30,7 @@ use crate::tournament::Tournament;
 
 mod bounds;
 mod carry;
+mod plain;
 mod record;
 mod steering;
 mod transmit;
@@ -133,6 +134,7 @@ impl Simulator {
                 feedback_host,
                 misbehaving,
                 eager: false,
+                plain: false,
                 watched: f.send_buffer.is_some() || !matches!(f.source, SourceSpec::Greedy | SourceSpec::Media(_)),
                 buffer: f.send_buffer.map(|bytes| SendBuffer::new(bytes, f.mss)),
                 inbox: Inbox::default(),
@@ -161,6 +163,8 @@ impl Simulator {
         let eager = !spec.is_network() && chains.iter().all(|chain| chain.eager);
         for flow in &mut flows {
             flow.eager = eager && !flow.receiver_timers && flow.buffer.is_none() && flow.misbehaving.is_none();
+            let host = flow.host.is_some() || flow.feedback_host.is_some();
+            flow.plain = flow.eager && !flow.watched && !host && flow.sender.is_plain();
         }
         let mut tournament = Tournament::new(flows.len());
         for (i, flow) in flows.iter().enumerate() {
@@ -316,6 +320,9 @@ impl Simulator {
     /// Handle the current event of flow `index`, and those that follow up to `limit`.
     fn handle_flow(&mut self, index: usize, limit: Timestamp) {
         loop {
+            if self.flows[index].plain && self.handle_plain_flow(index, limit) {
+                return;
+            }
             let now = self.now;
             let flow = &mut self.flows[index];
             match flow.inbox.front() {

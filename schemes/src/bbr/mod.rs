@@ -211,7 +211,7 @@ impl Bbr {
 
     fn update_model(&mut self, event: &AckEvent<'_>) {
         self.rounds.ended = false;
-        let sample = event.rate_sample.as_ref();
+        let sample = event.rate_sample;
         let limited = sample.is_some_and(|s| s.app_limited || self.probe_rtt.was_limited(s.prior_delivered));
         if let Some(sample) = sample {
             self.update_bandwidth(event, sample, limited);

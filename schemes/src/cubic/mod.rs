@@ -215,6 +215,7 @@ impl Cubic {
     }
 
     /// Reduce the window (RFC 9438 §4.6 and §4.7). `flight` are the bytes in flight.
+    #[inline(never)]
     fn reduce(&mut self, flight: u64) {
         self.before = Some(self.state);
         let flight = self.packets(flight);
@@ -284,6 +285,7 @@ impl Cubic {
     }
 
     /// Grow in whole packets: the target becomes a number of acknowledgements per packet.
+    #[inline(never)]
     fn grow_counted(&mut self, now: Timestamp, acked: u64) {
         let linux = self.mode == Mode::Linux;
         self.state.counted.friendly_credit += acked;
@@ -372,36 +374,8 @@ impl Cubic {
         self.last_ack = event.now;
         let mut acked_bytes = event.counted_bytes;
         if self.is_in_slow_start() {
-            cold_path();
-            let step = self.slow_start.on_ack(&Input {
-                event,
-                cwnd: self.cwnd,
-                mss: self.mss,
-                delay: self.delay,
-                delay_min: self.delay_min,
-            });
-            if step.exit {
-                self.state.ssthresh = self.state.window;
-                self.state.prior = self.state.window;
-            } else if event.cwnd_limited {
-                let s = &mut self.state;
-                let growth = step.growth as f64 / self.mss as f64;
-                if self.mode == Mode::Ns3 {
-                    // ns-3 grows past ssthresh and enters congestion avoidance with the next acknowledgement.
-                    s.window += growth;
-                    return;
-                }
-                let room = s.ssthresh - s.window;
-                if growth < room {
-                    s.window += growth;
-                    return;
-                }
-                // The growth beyond ssthresh counts for congestion avoidance (Linux `tcp_slow_start`).
-                s.window = s.ssthresh;
-                acked_bytes = ((growth - room) * self.mss as f64) as u64;
-            } else {
-                return;
-            }
+            let Some(left) = self.grow_in_slow_start(event) else { return };
+            acked_bytes = left;
         }
         if !event.cwnd_limited {
             cold_path();
@@ -421,6 +395,42 @@ impl Cubic {
             Mode::Rfc => self.grow(event.now, event.rtt.smoothed(), float(acked_bytes) * self.per_mss),
             Mode::Linux | Mode::Ns3 => self.grow_counted(event.now, acked_bytes.div_ceil(self.mss)),
         }
+    }
+
+    /// Grow in slow start; returns the bytes that count for congestion avoidance, `None` if it goes on.
+    #[cold]
+    #[inline(never)]
+    fn grow_in_slow_start(&mut self, event: &AckEvent<'_>) -> Option<u64> {
+        let step = self.slow_start.on_ack(&Input {
+            event,
+            cwnd: self.cwnd,
+            mss: self.mss,
+            delay: self.delay,
+            delay_min: self.delay_min,
+        });
+        if step.exit {
+            self.state.ssthresh = self.state.window;
+            self.state.prior = self.state.window;
+        } else if event.cwnd_limited {
+            let s = &mut self.state;
+            let growth = step.growth as f64 / self.mss as f64;
+            if self.mode == Mode::Ns3 {
+                // ns-3 grows past ssthresh and enters congestion avoidance with the next acknowledgement.
+                s.window += growth;
+                return None;
+            }
+            let room = s.ssthresh - s.window;
+            if growth < room {
+                s.window += growth;
+                return None;
+            }
+            // The growth beyond ssthresh counts for congestion avoidance (Linux `tcp_slow_start`).
+            s.window = s.ssthresh;
+            return Some(((growth - room) * self.mss as f64) as u64);
+        } else {
+            return None;
+        }
+        Some(event.counted_bytes)
     }
 
     #[inline]

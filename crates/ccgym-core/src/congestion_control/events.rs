@@ -107,7 +107,7 @@ pub struct AckEvent<'a> {
     pub rtt: &'a RttEstimator,
     /// Delivery-rate sample, with [`super::Capabilities::rate_samples`]; `None` when nothing was acknowledged or the sample
     /// was invalid.
-    pub rate_sample: Option<RateSample>,
+    pub rate_sample: Option<&'a RateSample>,
     /// Wire bytes in flight before this event.
     pub prior_in_flight: u64,
     /// Wire bytes in flight after it.

@@ -47,6 +47,12 @@ impl Sender {
     /// Process an acknowledgement. Follow with [`Sender::poll_transmit`].
     #[inline]
     pub fn on_ack(&mut self, now: Timestamp, ack: &Ack) {
+        self.on_ack_as::<false>(now, ack);
+    }
+
+    /// As [`Sender::on_ack`]; with `PLAIN`, of a sender that [`Sender::is_plain`].
+    #[inline(always)]
+    pub fn on_ack_as<const PLAIN: bool>(&mut self, now: Timestamp, ack: &Ack) {
         // In order and nothing missing: by far the most frequent case. Older ranges have no news while no hole is open.
         let fast = self.fast_path
             && ack.trigger == ack.largest
@@ -55,13 +61,15 @@ impl Sender {
             && ack.range(0).first <= self.acked_end
             && ack.ce_total == self.ce_seen;
         if fast {
-            self.on_ack_fast_path(now, ack);
+            self.on_ack_fast_path::<PLAIN>(now, ack);
         } else {
             crate::cold_path();
             self.on_any_ack(now, ack);
             self.update_fast_path();
         }
-        self.end_interval_on_ack(now);
+        if !PLAIN {
+            self.end_interval_on_ack(now);
+        }
     }
 
     /// Update the conditions of the fast path for the next acknowledgement.
@@ -121,8 +129,9 @@ impl Sender {
 
     /// As [`Sender::on_any_ack`] when the acknowledgement extends an unbroken prefix and ends no recovery: every packet
     /// from `acked_end` on is outstanding then.
-    #[inline]
-    fn on_ack_fast_path(&mut self, now: Timestamp, ack: &Ack) {
+    #[inline(always)]
+    fn on_ack_fast_path<const PLAIN: bool>(&mut self, now: Timestamp, ack: &Ack) {
+        let reliable = PLAIN || self.config.reliable;
         let prior_in_flight = self.in_flight;
         let end = ack.largest + 1;
         let from = self.acked_end;
@@ -133,7 +142,7 @@ impl Sender {
             bytes += u64::from(p.size);
             sent = p.sent;
             let segment = p.segment;
-            if self.config.reliable {
+            if reliable {
                 self.acked_segments.insert(segment);
             }
         }
@@ -148,10 +157,10 @@ impl Sender {
         self.timeouts = 0;
         self.probes_sent = 0;
         let sample = now.since(sent);
-        let wait = if self.config.reliable { TimeSpan::ZERO } else { TimeSpan(u64::from(ack.delay_ns)) };
+        let wait = if reliable { TimeSpan::ZERO } else { TimeSpan(u64::from(ack.delay_ns)) };
         self.rtt.update(sample, wait);
         let rate_sample = if self.capabilities.rate_samples { self.sample_rate(ack.largest) } else { None };
-        if self.by_intervals {
+        if !PLAIN && self.by_intervals {
             self.monitor.on_acked(packets, bytes);
             self.monitor.on_sample(now, sent, ack.received);
             self.add_rates(sample, ack.largest, rate_sample.as_ref());
@@ -162,18 +171,22 @@ impl Sender {
             acked_bytes: bytes,
             counted_bytes: bytes,
             rtt_sample: Some(sample),
-            rate_sample,
+            rate_sample: rate_sample.as_ref(),
             prior_in_flight,
             in_flight: self.in_flight,
             delivered: self.sampler.delivered(),
             largest_acked: ack.largest,
             next_packet_number: self.packets.next(),
             in_recovery: self.recovery != Recovery::Open,
-            cwnd_limited: self.is_cwnd_limited(),
+            // No hole is open here.
+            cwnd_limited: (!PLAIN && self.config.ns3) || self.has_used_window(),
             ack_delayed: ack.delay_ns > 0,
             ..AckEvent::new(now, &self.rtt)
         });
-        self.adopt_control();
+        self.control = self.cca.control();
+        if !PLAIN && self.by_intervals {
+            self.adopt_interval_end();
+        }
         if round_start {
             self.max_in_flight_in_round = self.in_flight;
         }
@@ -340,7 +353,7 @@ impl Sender {
             lost: &self.lost_records,
             lost_bytes,
             rtt_sample,
-            rate_sample,
+            rate_sample: rate_sample.as_ref(),
             prior_in_flight,
             in_flight: self.in_flight,
             delivered: self.sampler.delivered(),
@@ -461,12 +474,12 @@ impl Sender {
     /// acknowledgements: false while a hole is open (RFC 5681 §3.2; Linux `tcp_may_raise_cwnd`).
     #[inline]
     pub(super) fn is_cwnd_limited(&self) -> bool {
-        if self.config.ns3 {
-            return true;
-        }
-        if self.config.reliable && self.detector.has_holes() {
-            return false;
-        }
+        self.config.ns3 || (!(self.config.reliable && self.detector.has_holes()) && self.has_used_window())
+    }
+
+    /// True if the window limited sending in this round or the one before, or is used enough in slow start.
+    #[inline]
+    fn has_used_window(&self) -> bool {
         self.window_limited_round >= self.round
             || self
                 .cca

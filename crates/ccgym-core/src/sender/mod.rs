@@ -248,6 +248,14 @@ impl Sender {
         self.stopped
     }
 
+    /// True if it needs none of the features that few flows have: decision intervals, events per packet, timers of the
+    /// CCA, the profile `ns3`, unreliable data.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        let Capabilities { packet_events, timers, .. } = self.capabilities;
+        self.config.reliable && !self.config.ns3 && !self.by_intervals && !packet_events && !timers
+    }
+
     /// True if all data is acknowledged (unreliable flows: sent and settled).
     #[must_use]
     pub fn is_finished(&self) -> bool {

@@ -13,7 +13,7 @@ impl Sender {
     /// Return the next time for [`Sender::on_timeout`]: loss, probe and retransmission timers, the CCA's own timer, the
     /// end of the decision interval, and the pacing release if only that delays a packet.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn next_timeout(&self) -> Timestamp {
         if self.fast_path
             && self.probes_sent == 0
@@ -24,6 +24,12 @@ impl Sender {
             let base = self.last_sent.max(self.timer_base);
             return Timestamp(base.0 + 2 * self.rtt.smoothed().0 + PROBE_MARGIN.0).min(self.interval_timer);
         }
+        self.next_of_all_timers()
+    }
+
+    /// Return the next time for [`Sender::on_timeout`] in the general case.
+    #[inline(never)]
+    fn next_of_all_timers(&self) -> Timestamp {
         if self.is_connecting() {
             return self.handshake_due();
         }

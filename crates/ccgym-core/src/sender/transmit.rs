@@ -19,29 +19,35 @@ impl Sender {
     /// As [`Sender::poll_transmit`], but write the packet to `packet`. Returns true if there is one.
     #[inline(always)]
     pub fn poll_transmit_into(&mut self, now: Timestamp, packet: &mut Packet) -> bool {
-        self.awaits_release = false;
-        if (self.fast_path || (self.fast_send && self.probes_wanted == 0))
-            && self.next_segment + 1 < self.full_until
-            && !self.idle
-        {
-            // Nothing to send again, whole segments to come: the general case below gives the same result.
-            let size = self.config.packet_size;
-            if self.in_flight + u64::from(size) > self.control.cwnd {
-                self.window_limited_round = self.round + 1;
-                self.pacer.end_burst(now, self.control.pacing_rate);
-                return false;
-            }
-            if self.pacer.release() > now {
-                self.awaits_release = true;
-                return false;
-            }
-            let segment = self.next_segment;
-            self.next_segment += 1;
-            self.send(now, segment, size, false, packet);
-            return true;
+        self.poll_fast_path::<false>(now, packet).unwrap_or_else(|| self.poll_any_transmit(now, packet))
+    }
+
+    /// As [`Sender::poll_transmit_into`] if there is nothing to send again, and whole segments are to come; else `None`:
+    /// call that. With `PLAIN`, of a sender that [`Sender::is_plain`], and `None` without room for another packet, too.
+    #[inline(always)]
+    pub fn poll_fast_path<const PLAIN: bool>(&mut self, now: Timestamp, packet: &mut Packet) -> Option<bool> {
+        if self.awaits_release {
+            self.awaits_release = false;
         }
-        crate::cold_path();
-        self.poll_any_transmit(now, packet)
+        let fast = self.fast_path || (!PLAIN && self.fast_send && self.probes_wanted == 0);
+        if !fast || self.next_segment + 1 >= self.full_until || self.idle || (PLAIN && !self.packets.has_room()) {
+            crate::cold_path();
+            return None;
+        }
+        let size = self.config.packet_size;
+        if self.in_flight + u64::from(size) > self.control.cwnd {
+            self.window_limited_round = self.round + 1;
+            self.pacer.end_burst(now, self.control.pacing_rate);
+            return Some(false);
+        }
+        if self.pacer.release() > now {
+            self.awaits_release = true;
+            return Some(false);
+        }
+        let segment = self.next_segment;
+        self.next_segment += 1;
+        self.send::<PLAIN>(now, segment, size, false, packet);
+        Some(true)
     }
 
     /// Handle the general case of [`Sender::poll_transmit_into`].
@@ -98,7 +104,7 @@ impl Sender {
 
     /// Call [`Sender::send`], and the algorithm's hook if it uses it.
     fn send_and_notify(&mut self, now: Timestamp, segment: u64, size: u32, again: bool, packet: &mut Packet) {
-        self.send(now, segment, size, again, packet);
+        self.send::<false>(now, segment, size, again, packet);
         if self.capabilities.packet_events {
             let (number, bytes) = (packet.number, u64::from(size));
             let more = !self.retransmit.is_empty() || self.next_segment < self.segments_available;
@@ -111,7 +117,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn send(&mut self, now: Timestamp, segment: u64, size: u32, again: bool, packet: &mut Packet) {
+    fn send<const PLAIN: bool>(&mut self, now: Timestamp, segment: u64, size: u32, again: bool, packet: &mut Packet) {
         let bytes = u64::from(size);
         let app_limited = self.sampler.is_app_limited();
         if self.in_flight == 0 {
@@ -138,7 +144,7 @@ impl Sender {
         if self.control.pacing_rate != Rate::ZERO {
             self.pacer.on_sent(now, bytes, self.control.pacing_rate, self.cca.send_quantum());
         }
-        if matches!(self.recovery, Recovery::Fast { .. }) {
+        if !PLAIN && matches!(self.recovery, Recovery::Fast { .. }) {
             match &mut self.ns3 {
                 None => self.prr.on_sent(bytes),
                 Some(ns3) => {
@@ -150,7 +156,7 @@ impl Sender {
         self.stats.sent_packets += 1;
         self.stats.sent_bytes += bytes;
         self.stats.retransmissions += u64::from(again);
-        if self.by_intervals {
+        if !PLAIN && self.by_intervals {
             self.monitor.on_sent(bytes, again);
         }
         packet.number = number;

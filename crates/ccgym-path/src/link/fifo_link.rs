@@ -75,13 +75,11 @@ impl<S: Schedule> FifoLink<S> {
         }
         Fate::Drop
     }
-}
 
-impl<S: Schedule> PathElement for FifoLink<S> {
-    #[inline(never)]
-    fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate {
+    /// As [`PathElement::offer`], inlined.
+    #[inline(always)]
+    pub(crate) fn carry(&mut self, now: Timestamp, datagram: &Datagram) -> Fate {
         let wire = datagram.size + self.overhead;
-        self.counters.arrived += 1;
         if let Some(recorder) = &mut self.recorder {
             cold_path();
             recorder.arrived(now, wire, datagram.flow);
@@ -125,6 +123,13 @@ impl<S: Schedule> PathElement for FifoLink<S> {
         }
         Fate::Forward(ends)
     }
+}
+
+impl<S: Schedule> PathElement for FifoLink<S> {
+    #[inline(never)]
+    fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate {
+        self.carry(now, datagram)
+    }
 
     fn backlog(&mut self, now: Timestamp) -> (u64, u64) {
         let waiting = match &mut self.device {
@@ -136,7 +141,8 @@ impl<S: Schedule> PathElement for FifoLink<S> {
     }
 
     fn counters(&self) -> Counters {
-        self.counters
+        let arrived = self.counters.forwarded + self.counters.dropped;
+        Counters { arrived, ..self.counters }
     }
 
     fn held_bytes(&self) -> (usize, usize) {

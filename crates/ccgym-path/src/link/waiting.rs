@@ -33,70 +33,81 @@ impl From<&LimitSpec> for Limits {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     leaves: Timestamp,
-    bytes: u32,
+    /// Bytes of all packets up to this one, wrapping.
+    total: u64,
 }
 
-/// A ring of (time of leaving the queue, bytes), emptied lazily. Times are pushed in non-decreasing order.
+/// A ring of packets with their times of leaving the queue, emptied lazily. Times are pushed in non-decreasing order.
 #[derive(Clone, Debug)]
 pub struct Waiting {
     /// A power of two, so that a mask replaces the division.
     slots: Box<[Slot]>,
+    /// Packets `head..tail`, wrapping.
     head: usize,
-    len: usize,
-    bytes: u64,
+    tail: usize,
+    /// Bytes of all packets so far, and of those that have left, wrapping.
+    pushed: u64,
+    popped: u64,
 }
 
-const EMPTY: Slot = Slot { leaves: Timestamp::ZERO, bytes: 0 };
+const EMPTY: Slot = Slot { leaves: Timestamp::ZERO, total: 0 };
 
 impl Default for Waiting {
     fn default() -> Self {
-        Self { slots: vec![EMPTY; 16].into_boxed_slice(), head: 0, len: 0, bytes: 0 }
+        Self { slots: vec![EMPTY; 16].into_boxed_slice(), head: 0, tail: 0, pushed: 0, popped: 0 }
     }
 }
 
 impl Waiting {
+    #[inline]
+    fn slot(&self, number: usize) -> &Slot {
+        &self.slots[number & (self.slots.len() - 1)]
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.tail.wrapping_sub(self.head)
+    }
+
     /// Remove packets that have left by `now`.
     #[inline]
     pub fn pop_until(&mut self, now: Timestamp) {
-        while self.len > 0 {
-            let slot = self.slots[self.head & (self.slots.len() - 1)];
-            if slot.leaves > now {
+        while self.head != self.tail {
+            let Slot { leaves, total } = *self.slot(self.head);
+            if leaves > now {
                 break;
             }
             self.head = self.head.wrapping_add(1);
-            self.len -= 1;
-            self.bytes -= u64::from(slot.bytes);
+            self.popped = total;
         }
     }
 
     /// Remove all packets.
     #[inline]
     pub fn clear(&mut self) {
-        self.len = 0;
-        self.bytes = 0;
+        self.head = self.tail;
+        self.popped = self.pushed;
     }
 
     /// Add a packet, which leaves the queue at `leaves`.
     #[inline]
     pub fn push(&mut self, leaves: Timestamp, bytes: u32) {
-        if self.len == self.slots.len() {
+        if self.len() == self.slots.len() {
             self.grow();
         }
-        let index = self.head.wrapping_add(self.len) & (self.slots.len() - 1);
-        self.slots[index] = Slot { leaves, bytes };
-        self.len += 1;
-        self.bytes += u64::from(bytes);
+        self.pushed = self.pushed.wrapping_add(u64::from(bytes));
+        let index = self.tail & (self.slots.len() - 1);
+        self.slots[index] = Slot { leaves, total: self.pushed };
+        self.tail = self.tail.wrapping_add(1);
     }
 
     #[cold]
     fn grow(&mut self) {
-        let mask = self.slots.len() - 1;
-        let mut slots = vec![EMPTY; self.slots.len() * 2];
-        for (i, slot) in slots.iter_mut().take(self.len).enumerate() {
-            *slot = self.slots[self.head.wrapping_add(i) & mask];
-        }
+        let len = self.len();
+        let mut slots = vec![EMPTY; 2 * len];
+        (0..len).for_each(|i| slots[i] = *self.slot(self.head.wrapping_add(i)));
         self.slots = slots.into_boxed_slice();
-        self.head = 0;
+        (self.head, self.tail) = (0, len);
     }
 
     /// Return the bytes of memory in use.
@@ -107,20 +118,20 @@ impl Waiting {
     /// Return when the `back`-th packet from the end (1: the last) leaves, if that many wait.
     #[inline]
     pub fn leaves_from_back(&self, back: usize) -> Option<Timestamp> {
-        let ahead = self.len.checked_sub(back)?;
-        Some(self.slots[self.head.wrapping_add(ahead) & (self.slots.len() - 1)].leaves)
+        (back <= self.len()).then(|| self.slot(self.tail.wrapping_sub(back)).leaves)
     }
 
     /// True if one more packet of `bytes` is within the limits.
     #[inline]
     pub fn admits(&self, limits: &Limits, bytes: u32) -> bool {
-        limits.hold(self.len as u64 + 1, self.bytes + u64::from(bytes))
+        let (packets, waiting) = self.backlog();
+        limits.hold(packets + 1, waiting + u64::from(bytes))
     }
 
     /// Return packets and wire bytes.
     #[inline]
     pub fn backlog(&self) -> (u64, u64) {
-        (self.len as u64, self.bytes)
+        (self.len() as u64, self.pushed.wrapping_sub(self.popped))
     }
 }
 

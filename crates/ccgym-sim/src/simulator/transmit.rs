@@ -1,10 +1,11 @@
 //! Sending: from the sender onto the path, and, if every element answers at arrival, to the receiver and back.
 
-use ccgym_core::{cold_path, Datagram, Ecn, Packet};
-use ccgym_run::recorder::UNLOGGED;
+use ccgym_core::{cold_path, Datagram, Ecn, Packet, Timestamp};
+use ccgym_path::Chain;
+use ccgym_run::recorder::{PacketLog, Series, UNLOGGED};
 
 use super::Simulator;
-use crate::flow::Parcel;
+use crate::flow::{Flow, Parcel};
 
 impl Simulator {
     /// Send all that the flow may send now.
@@ -20,7 +21,7 @@ impl Simulator {
     /// Check the limits if due, and make room for the next packets; false if the simulation is over.
     #[cold]
     #[inline(never)]
-    fn may_go_on(&mut self, index: usize) -> bool {
+    pub(super) fn may_go_on(&mut self, index: usize) -> bool {
         if !self.flows[index].sender.make_room() {
             self.starve();
         }
@@ -44,56 +45,78 @@ impl Simulator {
 
     /// As [`Simulator::transmit_slowly`] if every element answers at arrival and the receiver acts only on arrivals:
     /// the packet is carried to the receiver, and its acknowledgement back, in one call.
-    #[inline]
     fn transmit_eagerly(&mut self, index: usize) -> bool {
         let Self { flows, links, data_log, ack_log, series, sequence, now, end, budget, .. } = self;
-        let now = *now;
         let [up, down] = links.as_mut_slice() else { return true };
         let (flow, up, down) = (&mut flows[index], up.chain_mut(), down.chain_mut());
+        let (data_log, ack_log, series) = (data_log.as_mut(), ack_log.as_mut(), series.as_mut());
+        let mut crossing = Crossing { flow, up, down, data_log, ack_log, series, sequence, end: *end };
         let mut packet = Packet::default();
-        while flow.sender.poll_transmit_into(now, &mut packet) {
+        while crossing.flow.sender.poll_transmit_into(*now, &mut packet) {
             *budget = budget.saturating_sub(1);
-            'carried: {
-                let record = data_log.as_mut().map_or(UNLOGGED, |log| log.enter(now, packet.size, packet.flow));
-                let mut datagram = Datagram { id: 0, flow: packet.flow, size: packet.size, ecn: packet.ecn };
-                let Ok(at) = up.cross(now, &mut datagram) else { break 'carried };
-                packet.ecn = datagram.ecn;
-                let arrived = at + flow.forward_extra;
-                // The acknowledgement is written into its slot of the inbox.
-                let Some(slot) = flow.inbox.vacant() else { return self.starve() };
-                let arrival = flow.receiver.on_data_into(arrived, &packet, &mut slot.1);
-                if arrived <= *end {
-                    flow.received.count(&packet, arrival.new, flow.header);
-                    if let Some(series) = series {
-                        cold_path();
-                        let reliable = flow.receiver.is_reliable();
-                        series.receiver(index).arrived(arrived, &packet, arrival.new, flow.header, reliable);
-                    }
-                }
-                if let Some(log) = data_log {
-                    cold_path();
-                    log.leave(record, arrived);
-                }
-                if !arrival.acknowledge {
-                    break 'carried;
-                }
-                let size = slot.1.size;
-                let record = ack_log.as_mut().map_or(UNLOGGED, |log| log.enter(arrived, size, packet.flow));
-                let mut datagram = Datagram { id: 0, flow: packet.flow, size, ecn: Ecn::NotEct };
-                let Ok(at) = down.cross(at, &mut datagram) else { break 'carried };
-                let home = at + flow.extra_rtt;
-                if let Some(log) = ack_log {
-                    cold_path();
-                    log.leave(record, home);
-                }
-                *sequence += 1;
-                slot.0 = (home, *sequence);
-                flow.inbox.commit();
+            if !crossing.carry(*now, &mut packet) {
+                return self.starve();
             }
-            if *budget == 0 || !flow.sender.has_room() {
+            if *budget == 0 || !crossing.flow.sender.has_room() {
                 return false;
             }
         }
+        true
+    }
+}
+
+/// The way of a packet of an eager flow to the receiver, and of its acknowledgement back.
+pub(super) struct Crossing<'a> {
+    pub(super) flow: &'a mut Flow,
+    pub(super) up: &'a mut Chain,
+    pub(super) down: &'a mut Chain,
+    pub(super) data_log: Option<&'a mut PacketLog>,
+    pub(super) ack_log: Option<&'a mut PacketLog>,
+    pub(super) series: Option<&'a mut Series>,
+    pub(super) sequence: &'a mut u64,
+    pub(super) end: Timestamp,
+}
+
+impl Crossing<'_> {
+    /// Carry a packet that leaves now, and put its acknowledgement into the inbox; false without memory for that.
+    #[inline(always)]
+    pub(super) fn carry(&mut self, now: Timestamp, packet: &mut Packet) -> bool {
+        let Self { flow, up, down, data_log, ack_log, series, sequence, end } = self;
+        let record = data_log.as_mut().map_or(UNLOGGED, |log| log.enter(now, packet.size, packet.flow));
+        let mut datagram = Datagram { id: 0, flow: packet.flow, size: packet.size, ecn: packet.ecn };
+        let Ok(at) = up.cross(now, &mut datagram) else { return true };
+        packet.ecn = datagram.ecn;
+        let arrived = at + flow.forward_extra;
+        // The acknowledgement is written into its slot of the inbox.
+        let Some(slot) = flow.inbox.vacant() else { return false };
+        let arrival = flow.receiver.on_data_into(arrived, packet, &mut slot.1);
+        if arrived <= *end {
+            flow.received.count(packet, arrival.new, flow.header);
+            if let Some(series) = series {
+                cold_path();
+                let reliable = flow.receiver.is_reliable();
+                series.receiver(packet.flow as usize).arrived(arrived, packet, arrival.new, flow.header, reliable);
+            }
+        }
+        if let Some(log) = data_log {
+            cold_path();
+            log.leave(record, arrived);
+        }
+        if !arrival.acknowledge {
+            return true;
+        }
+        let size = slot.1.size;
+        let record = ack_log.as_mut().map_or(UNLOGGED, |log| log.enter(arrived, size, packet.flow));
+        let mut datagram = Datagram { id: 0, flow: packet.flow, size, ecn: Ecn::NotEct };
+        let Ok(at) = down.cross(at, &mut datagram) else { return true };
+        let home = at + flow.extra_rtt;
+        if let Some(log) = ack_log {
+            cold_path();
+            log.leave(record, home);
+        }
+        **sequence += 1;
+        slot.0 = (home, **sequence);
+        flow.inbox.commit();
         true
     }
 }

@@ -231,7 +231,7 @@ impl Host {
                 lost_bytes: if timeout { 0 } else { batch.lost_bytes },
                 rtt_sample,
                 rtt: &self.rtt,
-                rate_sample,
+                rate_sample: rate_sample.as_ref(),
                 prior_in_flight,
                 in_flight: self.in_flight,
                 delivered: self.sampler.delivered(),
