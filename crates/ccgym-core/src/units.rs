@@ -14,6 +14,20 @@ pub const NANOS_PER_SEC: u64 = 1_000_000_000;
 /// Nanoseconds in one millisecond.
 pub const NANOS_PER_MS: u64 = 1_000_000;
 
+/// Convert an integer below 2⁶³: a signed conversion is one instruction, an unsigned one several.
+#[must_use]
+#[inline]
+pub const fn float(value: u64) -> f64 {
+    value as i64 as f64
+}
+
+/// Convert a number from 0 to below 2⁶³ to an integer, rounded down, as fast as [`float`].
+#[must_use]
+#[inline]
+pub const fn whole(value: f64) -> u64 {
+    value as i64 as u64
+}
+
 /// A point in time: nanoseconds since the start of the run (or of the endpoint's clock).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]

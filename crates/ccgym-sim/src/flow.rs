@@ -70,6 +70,8 @@ impl Parcel {
     }
 }
 
+/// Order of starts among events at one time: behind acknowledgements and timers.
+const START: u64 = u64::MAX / 4 * 3;
 /// Position behind the last link of a route.
 pub const ARRIVED: usize = usize::MAX;
 /// Position behind a link that is not on the route.
@@ -151,7 +153,7 @@ impl Flow {
     #[inline]
     pub(crate) fn next_event(&self, index: u64) -> Key {
         if !self.started {
-            return (self.start, u64::MAX - 1);
+            return (self.start, START + index);
         }
         if let Some(host) = &self.host {
             cold_path();

@@ -8,54 +8,56 @@ pub type Key = (Timestamp, u64);
 /// No event.
 pub const IDLE: Key = (Timestamp::NEVER, u64::MAX);
 
-/// Winner tree over `n` slots.
+/// Winner tree over `n` slots. No two keys may be equal, other than [`IDLE`].
 #[derive(Clone, Debug)]
 pub struct Tournament {
-    /// Keys of the slots.
-    keys: Vec<Key>,
-    /// `winners[1]` is the overall winner; the children of `i` are `2i` and `2i+1`; leaves begin at `leaves`.
-    winners: Vec<u32>,
+    /// `nodes[1]` is the overall winner; the children of `i` are `2i` and `2i+1`; leaves begin at `leaves`.
+    nodes: Vec<Node>,
     leaves: usize,
+}
+
+/// The earliest key below a node, and its slot.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    key: Key,
+    slot: u32,
+}
+
+impl Node {
+    /// Return the key as one number, to compare without branches: nobody could predict them.
+    #[inline]
+    const fn order(self) -> u128 {
+        (self.key.0 .0 as u128) << 64 | self.key.1 as u128
+    }
 }
 
 impl Tournament {
     /// Make `n` idle slots.
     pub fn new(n: usize) -> Self {
         let leaves = n.next_power_of_two();
-        let mut winners = vec![0; 2 * leaves];
-        for (i, w) in winners[leaves..].iter_mut().enumerate() {
-            *w = i as u32;
-        }
-        let mut t = Self { keys: vec![IDLE; leaves], winners, leaves };
-        for i in (1..leaves).rev() {
-            t.play(i);
-        }
-        t
+        let nodes = (0..2 * leaves).map(|i| Node { key: IDLE, slot: (i % leaves) as u32 }).collect();
+        Self { nodes, leaves }
     }
 
     /// Return the earliest slot and its key.
     #[inline]
     pub fn first(&self) -> (usize, Key) {
-        let w = self.winners[1] as usize;
-        (w, self.keys[w])
+        let Node { key, slot } = self.nodes[1];
+        (slot as usize, key)
     }
 
     /// Give `slot` a new key.
     #[inline]
     pub fn update(&mut self, slot: usize, key: Key) {
-        self.keys[slot] = key;
-        let mut i = (self.leaves + slot) / 2;
-        while i >= 1 {
-            self.play(i);
+        let mut winner = Node { key, slot: slot as u32 };
+        let mut i = self.leaves + slot;
+        self.nodes[i] = winner;
+        while i > 1 {
+            let rival = self.nodes[i ^ 1];
+            winner = if rival.order() < winner.order() { rival } else { winner };
             i /= 2;
+            self.nodes[i] = winner;
         }
-    }
-
-    #[inline]
-    fn play(&mut self, i: usize) {
-        let (a, b) = (self.winners[2 * i], self.winners[2 * i + 1]);
-        // The smaller slot wins a tie of equal keys, so the order never depends on history.
-        self.winners[i] = if self.keys[b as usize] < self.keys[a as usize] { b } else { a };
     }
 }
 
@@ -71,8 +73,9 @@ mod tests {
             let mut plain = vec![IDLE; n];
             for (slot, time, seq) in ops {
                 let slot = slot % n;
-                t.update(slot, (Timestamp(time), seq));
-                plain[slot] = (Timestamp(time), seq);
+                let key = (Timestamp(time), 20 * seq + slot as u64);
+                t.update(slot, key);
+                plain[slot] = key;
                 let (i, key) = t.first();
                 let best = plain.iter().copied().min().unwrap();
                 prop_assert_eq!(key, best);

@@ -57,6 +57,12 @@ impl LongTerm {
         }
     }
 
+    /// True if a rate is pinned, or an interval between losses is being sampled.
+    #[inline]
+    pub const fn is_active(&self) -> bool {
+        self.sampling || self.pinned
+    }
+
     /// Reset all state.
     pub fn reset(&mut self) {
         *self = Self::default();

@@ -20,7 +20,10 @@ mod tests;
 
 use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
 use ccgym_core::rate_sampler::RateSample;
-use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, Rng, TimeSpan, TimeoutEvent, Timestamp};
+use ccgym_core::units::{float, whole};
+use ccgym_core::{
+    cold_path, AckEvent, CongestionControl, Control, InitContext, Rate, Rng, TimeSpan, TimeoutEvent, Timestamp,
+};
 
 use crate::bbr_model::bandwidth::{delivery_rate, product, MaxBandwidth};
 use crate::bbr_model::full_pipe::FullPipe;
@@ -107,6 +110,9 @@ pub struct Bbr {
     pacing: Pacing,
     /// Packets that leave back to back.
     quantum: u64,
+    /// Bandwidth, RTprop, gain and excess of the model's window, and that window without the quantization budget,
+    /// packets.
+    window_packets: ((Rate, TimeSpan, f64, u64), u64),
 }
 
 impl Bbr {
@@ -134,6 +140,7 @@ impl Bbr {
             cwnd: 0,
             pacing: Pacing::new(parameters.pacing_margin),
             quantum: 1,
+            window_packets: ((Rate::ZERO, TimeSpan::ZERO, 0.0, 0), 0),
         }
     }
 
@@ -150,9 +157,9 @@ impl Bbr {
             return self.initial_window / self.mss;
         }
         // `f64::ceil` is a function of its own on older processors.
-        let exact = product(bandwidth, self.rtprop.get(), gain) / self.mss as f64;
-        let whole = exact as u64;
-        whole.saturating_add(u64::from((whole as f64) < exact))
+        let exact = product(bandwidth, self.rtprop.get(), gain) / float(self.mss);
+        let truncated = whole(exact);
+        truncated + u64::from(float(truncated) < exact)
     }
 
     /// Return `packets` with the quantization budget, in bytes.
@@ -186,7 +193,7 @@ impl Bbr {
         if self.rounds.on_sample(sample.prior_delivered, event.delivered) {
             self.recovery.on_round();
         }
-        if self.parameters.long_term {
+        if self.parameters.long_term && (event.lost_bytes > 0 || self.long_term.is_active()) {
             self.watch_policer(event.now, event.lost_bytes > 0, limited);
         }
         self.bandwidth.update(self.rounds.count, delivery_rate(sample), limited);
@@ -247,13 +254,12 @@ impl Bbr {
     }
 
     fn update_cycle(&mut self, event: &AckEvent<'_>) {
-        let in_network = self.in_network(event.prior_in_flight);
+        let gain = if self.cycle.probing_up() { self.pacing_gain } else { 1.0 };
         self.cycle.advance(&PhaseFacts {
             now: event.now,
             rtprop: self.rtprop.get(),
-            in_network,
-            probe_target: self.flight_target(self.pacing_gain),
-            drain_target: self.flight_target(1.0),
+            in_network: self.in_network(event.prior_in_flight),
+            target: if self.cycle.has_target() { self.flight_target(gain) } else { 0 },
             lost: event.lost_bytes > 0,
         });
     }
@@ -345,13 +351,26 @@ impl Bbr {
             self.rounds.restart(event.delivered);
         }
         if !verdict.conserved {
-            let target =
-                self.with_budget(self.bdp_packets(self.modeled_bandwidth(), self.cwnd_gain) + self.extra_acked());
+            let target = self.cwnd_target();
             let early = event.delivered < FIRST_FLIGHT * self.mss;
             let cwnd = window::toward(target, self.cwnd, event.acked_bytes, self.full_pipe.reached(), early);
             self.cwnd = cwnd.max(MIN_WINDOW * self.mss);
         }
         self.cap_for_probe_rtt();
+    }
+
+    /// Return the window of the model, bytes.
+    #[inline]
+    fn cwnd_target(&mut self) -> u64 {
+        let bandwidth = self.modeled_bandwidth();
+        let excess = if self.full_pipe.reached() { self.aggregation.max_excess() } else { 0 };
+        let inputs = (bandwidth, self.rtprop.get(), self.cwnd_gain, excess);
+        // They rarely change from one acknowledgement to the next.
+        if self.window_packets.0 != inputs {
+            cold_path();
+            self.window_packets = (inputs, self.bdp_packets(bandwidth, self.cwnd_gain) + self.extra_acked());
+        }
+        self.with_budget(self.window_packets.1)
     }
 
     fn cap_for_probe_rtt(&mut self) {

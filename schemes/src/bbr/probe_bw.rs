@@ -25,10 +25,8 @@ pub struct PhaseFacts {
     pub rtprop: TimeSpan,
     /// Bytes in the network before this acknowledgement.
     pub in_network: u64,
-    /// In flight at which the probing phase ends.
-    pub probe_target: u64,
-    /// In flight at which the draining phase ends.
-    pub drain_target: u64,
+    /// In flight at which a probing or draining phase ends; no other phase reads it.
+    pub target: u64,
     /// True if this acknowledgement revealed a loss.
     pub lost: bool,
 }
@@ -49,6 +47,12 @@ impl Cycle {
         self.phase == PROBE_UP
     }
 
+    /// True if the phase may end by the bytes in flight.
+    #[inline]
+    pub const fn has_target(&self) -> bool {
+        self.phase <= PROBE_DOWN
+    }
+
     /// Return the phase's pacing gain.
     #[inline]
     pub const fn gain(&self) -> f64 {
@@ -61,9 +65,9 @@ impl Cycle {
         let lasted = facts.now.since(self.since) > facts.rtprop;
         let over = match self.phase {
             // A probe must take effect first: more in flight, or a loss if the buffer cannot hold it.
-            PROBE_UP => lasted && (facts.lost || facts.in_network >= facts.probe_target),
+            PROBE_UP => lasted && (facts.lost || facts.in_network >= facts.target),
             // A drain is over as soon as the queue is gone.
-            PROBE_DOWN => lasted || facts.in_network <= facts.drain_target,
+            PROBE_DOWN => lasted || facts.in_network <= facts.target,
             _ => lasted,
         };
         if over {
@@ -77,15 +81,10 @@ impl Cycle {
 mod tests {
     use super::*;
 
-    fn facts(now_ms: u64, in_network: u64, lost: bool) -> PhaseFacts {
-        PhaseFacts {
-            now: Timestamp::from_millis(now_ms),
-            rtprop: TimeSpan::from_millis(40),
-            in_network,
-            probe_target: 58,
-            drain_target: 46,
-            lost,
-        }
+    fn facts(phase: u8, now_ms: u64, in_network: u64, lost: bool) -> PhaseFacts {
+        let target = if phase == PROBE_UP { 58 } else { 46 };
+        let (now, rtprop) = (Timestamp::from_millis(now_ms), TimeSpan::from_millis(40));
+        PhaseFacts { now, rtprop, in_network, target, lost }
     }
 
     #[test]
@@ -104,7 +103,7 @@ mod tests {
             (7, 41, 40, false, true),
         ] {
             let mut cycle = Cycle { phase, since: Timestamp::ZERO };
-            cycle.advance(&facts(ms, in_network, lost));
+            cycle.advance(&facts(phase, ms, in_network, lost));
             let expected = if ends { (phase + 1) % 8 } else { phase };
             assert_eq!(cycle.phase, expected, "phase {phase} after {ms} ms, {in_network} packets, loss {lost}");
         }

@@ -1,5 +1,6 @@
 //! The bytes acknowledged at once beyond the modeled bandwidth (draft-ietf-ccwg-bbr, "BBR.extra_acked").
 
+use ccgym_core::units::{float, whole};
 use ccgym_core::{Rate, Timestamp};
 
 /// The current epoch, in which more is acknowledged than the model expects. Bytes.
@@ -29,7 +30,7 @@ impl AckExcess {
     /// Add `acked` bytes acknowledged at `now`; returns the epoch's excess over the bytes at `bandwidth`.
     #[inline]
     pub fn on_ack(&mut self, now: Timestamp, acked: u64, bandwidth: Rate) -> u64 {
-        let mut expected = (bandwidth.0 as f64 * now.since(self.start).0 as f64 / 8e9) as u64;
+        let mut expected = whole(float(bandwidth.0) * float(now.since(self.start).0) / 8e9);
         // An epoch lasts while more is acknowledged than the model expects.
         if self.acked <= expected {
             self.restart(now);

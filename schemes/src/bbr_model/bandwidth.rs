@@ -1,6 +1,7 @@
 //! The bottleneck bandwidth: the max delivery rate of a window, and the BDP.
 
 use ccgym_core::rate_sampler::RateSample;
+use ccgym_core::units::{float, whole};
 use ccgym_core::{Rate, TimeSpan};
 
 use crate::filters::max_of_rounds::MaxOfRounds;
@@ -8,13 +9,13 @@ use crate::filters::max_of_rounds::MaxOfRounds;
 /// Return the rate of one sample. Floating point, since a 128-bit division per acknowledgement would be slow.
 #[inline]
 pub fn delivery_rate(sample: &RateSample) -> Rate {
-    Rate((sample.delivered as f64 * 8e9 / sample.interval.0.max(1) as f64) as u64)
+    Rate(whole(float(sample.delivered) * 8e9 / float(sample.interval.0.max(1))))
 }
 
 /// Return `gain` BDPs of `bandwidth` and `rtt`, bytes.
 #[inline]
 pub fn product(bandwidth: Rate, rtt: TimeSpan, gain: f64) -> f64 {
-    bandwidth.0 as f64 * rtt.0 as f64 / 8e9 * gain
+    float(bandwidth.0) * float(rtt.0) / 8e9 * gain
 }
 
 /// The filter. The caller chooses the unit of time.

@@ -13,11 +13,13 @@ pub struct Pacing {
     margin: f64,
     /// True if the first rate is based on a measured RTT.
     measured: bool,
+    /// Arguments of the latest [`Pacing::follow`] since the rate was set by other means.
+    followed: Option<(Rate, f64, bool)>,
 }
 
 impl Pacing {
     pub const fn new(margin: f64) -> Self {
-        Self { rate: Rate::ZERO, margin, measured: false }
+        Self { rate: Rate::ZERO, margin, measured: false, followed: None }
     }
 
     #[inline]
@@ -34,6 +36,7 @@ impl Pacing {
     /// Set the rate before the first bandwidth sample: `gain` windows of `cwnd` bytes per `srtt`, 1 ms if unknown.
     pub fn start(&mut self, cwnd: u64, srtt: Option<TimeSpan>, gain: f64) -> bool {
         self.measured = srtt.is_some();
+        self.followed = None;
         let srtt = srtt.unwrap_or(NOMINAL_RTT);
         self.set(Rate((cwnd as f64 * 8e9 / srtt.0.max(1_000) as f64 * gain) as u64))
     }
@@ -42,6 +45,11 @@ impl Pacing {
     /// are too low.
     #[inline]
     pub fn follow(&mut self, bandwidth: Rate, gain: f64, full_pipe: bool) -> bool {
+        let arguments = Some((bandwidth, gain, full_pipe));
+        if self.followed == arguments {
+            return false;
+        }
+        self.followed = arguments;
         // A rate of zero would mean no pacing.
         let rate = bandwidth.scaled(gain * self.margin).max(Rate(1));
         (full_pipe || rate > self.rate) && self.set(rate)

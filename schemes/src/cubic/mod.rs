@@ -4,6 +4,7 @@
 mod inverse;
 
 use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent, Steerable, Steered};
+use ccgym_core::units::{float, whole};
 use ccgym_core::{
     cold_path, AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp,
 };
@@ -60,12 +61,6 @@ const NS3_DISCARD: TimeSpan = TimeSpan::from_millis(10);
 const COUNT_WITHOUT_MAXIMUM: u64 = 20;
 /// Counted growth: min packets acknowledged per packet of growth.
 const COUNT_MIN: u64 = 2;
-
-/// Convert an integer, exact at this size; a signed conversion is one instruction, an unsigned one several.
-#[inline]
-const fn float(value: u64) -> f64 {
-    value as i64 as f64
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
@@ -280,7 +275,7 @@ impl Cubic {
     #[inline]
     fn set_window(&mut self, window: f64) {
         self.state.window = window;
-        self.cwnd = (window * self.bytes_per_packet) as i64 as u64;
+        self.cwnd = whole(window * self.bytes_per_packet);
         self.state.inverse = Inverse::of_window(window);
     }
 

@@ -256,6 +256,14 @@ impl Sender {
         self.config.reliable && !self.config.ns3 && !self.by_intervals && !packet_events && !timers
     }
 
+    /// True if nothing is missing and no recovery is active, so that the next acknowledgement in order has no
+    /// consequences but for the CCA.
+    #[must_use]
+    #[inline]
+    pub const fn is_on_fast_path(&self) -> bool {
+        self.fast_path
+    }
+
     /// True if all data is acknowledged (unreliable flows: sent and settled).
     #[must_use]
     pub fn is_finished(&self) -> bool {

@@ -15,14 +15,16 @@ impl Sender {
     #[must_use]
     #[inline(always)]
     pub fn next_timeout(&self) -> Timestamp {
-        if self.fast_path
-            && self.probes_sent == 0
-            && self.in_flight > self.fast_timeout_above
-            && !(self.awaits_release | self.capabilities.timers)
-        {
+        if self.fast_path && !self.capabilities.timers {
+            // No hole is open. Paced: the next release comes long before the last resort.
+            if self.awaits_release && self.pacer.release() < self.quiet_until() {
+                return self.pacer.release().min(self.interval_timer);
+            }
             // The frequent case of `last_resort`.
-            let base = self.last_sent.max(self.timer_base);
-            return Timestamp(base.0 + 2 * self.rtt.smoothed().0 + PROBE_MARGIN.0).min(self.interval_timer);
+            if !self.awaits_release && self.probes_sent == 0 && self.in_flight > self.fast_timeout_above {
+                let base = self.last_sent.max(self.timer_base);
+                return Timestamp(base.0 + 2 * self.rtt.smoothed().0 + PROBE_MARGIN.0).min(self.interval_timer);
+            }
         }
         self.next_of_all_timers()
     }
@@ -33,7 +35,6 @@ impl Sender {
         if self.is_connecting() {
             return self.handshake_due();
         }
-        // Paced: the next release comes long before the last resort.
         if self.awaits_release && !self.capabilities.timers && self.pacer.release() < self.quiet_until() {
             let next = self.pacer.release().min(self.interval_timer);
             if !self.detector.has_holes() {
@@ -65,12 +66,16 @@ impl Sender {
     #[inline]
     pub fn is_release_due(&self, now: Timestamp) -> bool {
         self.awaits_release
-            && !self.is_connecting()
             && !self.capabilities.timers
             && self.pacer.release() <= now
             && now < self.quiet_until()
             && now < self.interval_timer
-            && (!self.detector.has_holes() || now < self.detector.next_timeout(self.loss_rtt()))
+            && (self.fast_path || (!self.is_connecting() && self.has_no_loss_due(now)))
+    }
+
+    /// True if no hole is lost by time at `now`.
+    fn has_no_loss_due(&self, now: Timestamp) -> bool {
+        !self.detector.has_holes() || now < self.detector.next_timeout(self.loss_rtt())
     }
 
     /// Process the timers due at the time given by [`Sender::next_timeout`]. Follow with [`Sender::poll_transmit`].

@@ -7,8 +7,8 @@ use super::Simulator;
 
 /// Why [`Simulator::handle_plain_flow`] stops.
 enum Stop {
-    /// The next event is after the limit.
-    Limit,
+    /// The next event is after the limit; the sender's next timer.
+    Limit(Timestamp),
     /// The event at the clock is no acknowledgement and no release.
     Other,
     /// The sender has more to decide than whether window and pacing allow a packet, or the limits must be checked.
@@ -21,13 +21,15 @@ impl Simulator {
     /// Handle the current event of a plain flow, and those that follow up to `limit`, as [`Simulator::handle_flow`]
     /// does; false if the event at the clock needs that.
     pub(super) fn handle_plain_flow(&mut self, index: usize, limit: Timestamp) -> bool {
-        loop {
+        while self.flows[index].sender.is_on_fast_path() {
             match self.ride(index, limit) {
-                Stop::Limit => {
-                    self.reschedule(index);
+                Stop::Limit(timer) => {
+                    let key = self.flows[index].next_of(timer, index as u64);
+                    self.tournament.update(index, key);
                     return true;
                 }
                 Stop::Other => return false,
+                Stop::Transmit if self.budget > 0 && self.flows[index].sender.has_room() => self.transmit(index),
                 Stop::Transmit if self.may_go_on(index) => self.transmit(index),
                 Stop::Memory if self.starve() || self.may_go_on(index) => self.transmit(index),
                 Stop::Transmit | Stop::Memory => {}
@@ -39,6 +41,7 @@ impl Simulator {
             }
             self.now = key.0;
         }
+        false
     }
 
     /// Handle acknowledgements and releases until something else happens.
@@ -83,7 +86,7 @@ impl Crossing<'_> {
                 None => timer,
             };
             if due > limit || limit == now {
-                break Stop::Limit;
+                break Stop::Limit(timer);
             }
             now = due;
         };

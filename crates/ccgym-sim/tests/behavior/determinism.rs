@@ -6,6 +6,8 @@ use ccgym_core::{TimeSpan, Timestamp};
 use ccgym_run::recorder::PacketLog;
 use ccgym_run::{Outcome, RunSpec};
 use ccgym_sim::Simulator;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use serde_json::{json, Value};
 
 /// Return the whole outcome of a run as text.
@@ -246,4 +248,46 @@ fn eager_and_heap_agree_for_several_flows_with_delayed_acknowledgements() {
 fn simulators_move_between_threads() {
     fn is_send_and_sync<T: Send + Sync>() {}
     is_send_and_sync::<Simulator>();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
+
+    /// A transfer that outlasts the run has an application to tell of acknowledgements, so that its flow is not plain:
+    /// it must send the same packets as a flow without end.
+    #[test]
+    fn plain_flows_are_flows(
+        seed in 0u64..1000,
+        schemes in prop::collection::vec(prop::sample::select(&SCHEMES[..]), 1..4),
+        rate in 1_000_000u64..200_000_000,
+        packets in 4u64..400,
+        delay in 1_000_000u64..40_000_000,
+        loss in prop::sample::select(&[0.0, 0.0005, 0.02][..]),
+        steps in any::<bool>(),
+        stop in prop::option::of(500_000_000u64..3_000_000_000),
+        recorded in any::<bool>(),
+    ) {
+        let rate = if steps { json!([[0, rate], [1_000_000_000, rate / 3], [2_000_000_000, rate]]) } else { json!(rate) };
+        let mut uplink = vec![
+            json!({"kind": "link", "schedule": {"kind": "rate", "rate": rate},
+                   "queue": {"kind": "droptail", "limit": {"packets": packets}}}),
+            json!({"kind": "delay", "delay": delay}),
+        ];
+        if loss > 0.0 {
+            uplink.insert(0, json!({"kind": "loss", "probability": loss}));
+        }
+        let record = if recorded { json!({"packets": true, "series": 10_000_000}) } else { json!({}) };
+        let outcome = |source: Value| {
+            let flow = |(i, scheme)| json!({"scheme": scheme, "start": i * 300_000_000, "stop": stop, "source": source});
+            let mut outcome = run(&spec(json!({
+                "seed": seed, "duration": 4_000_000_000u64, "uplink": uplink,
+                "downlink": [{"kind": "delay", "delay": delay}],
+                "flows": schemes.iter().enumerate().map(flow).collect::<Vec<_>>(), "record": record,
+            })));
+            // Only a transfer that is stopped counts as finished.
+            outcome.flows.iter_mut().for_each(|flow| flow.finished = Timestamp::NEVER);
+            fingerprint(&outcome)
+        };
+        prop_assert_eq!(outcome(json!({"kind": "greedy"})), outcome(json!({"kind": "bytes", "bytes": 1u64 << 40})));
+    }
 }
