@@ -264,7 +264,7 @@ proptest! {
         delay in 1_000_000u64..40_000_000,
         loss in prop::sample::select(&[0.0, 0.0005, 0.02][..]),
         steps in any::<bool>(),
-        stop in prop::option::of(500_000_000u64..3_000_000_000),
+        stop in prop::option::of(700_000_000u64..3_000_000_000),
         recorded in any::<bool>(),
     ) {
         let rate = if steps { json!([[0, rate], [1_000_000_000, rate / 3], [2_000_000_000, rate]]) } else { json!(rate) };
