@@ -264,20 +264,19 @@ def test_finished_runs_are_kept_and_another_direction_is_another_experiment(
     explained(capsys.readouterr().err, "directory-taken")
 
 
-@pytest.mark.parametrize("name", ["cubic_run1.csv", "cubic_datalink_run1.log"])
-@pytest.mark.parametrize("harm", [lambda text: text[:-20], lambda text: text.replace("1", "2", 1), None])
+@pytest.mark.parametrize("name", ["runs/*.npz", "cubic_datalink_run1.log"])
+@pytest.mark.parametrize("harm", [lambda data: data[:-20], lambda data: data.replace(b"1", b"2", 1), None])
 def test_harmed_files_of_a_run_with_real_packets_are_noticed(
-    stand_in: StandIn, tmp_path: Path, name: str, harm: Callable[[str], str] | None
+    stand_in: StandIn, tmp_path: Path, name: str, harm: Callable[[bytes], bytes] | None
 ) -> None:
     options = ("--no-figures", "--logs", "all")
     evaluated(tmp_path, *options)
-    ran, file = len(stand_in.plans), tmp_path / name
+    ran, (file, *_) = len(stand_in.plans), tmp_path.glob(name)
     if harm is None:
         file.unlink()
     else:
-        file.write_text(harm(file.read_text()))
+        file.write_bytes(harm(file.read_bytes()))
     evaluated(tmp_path, *options)
-    assert [flow["scheme"] for plan in stand_in.plans[ran:] for flow in plan.spec["flows"]] == ["cubic"]
     evaluated(tmp_path, *options)
     assert len(stand_in.plans) == ran + 1
 

@@ -13,6 +13,7 @@ from pypdf import PdfReader
 from rich.console import Console
 
 from ccgym.errors import ResultsError
+from ccgym.evaluation.kept_arrays import packed
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run_numbers import FlowRecord
 from ccgym.evaluation.scheme_summary import CellFailure, CellResult
@@ -152,7 +153,7 @@ def with_curves(directory: Path, results: ResultSet, flows: int = 1) -> ResultSe
     """Store curves for all runs of the results."""
     (directory / "runs").mkdir(exist_ok=True)
     for one in results.cells:
-        (directory / one.curves).write_bytes(curves(flows).to_bytes())
+        (directory / one.curves).write_bytes(packed(curves(flows).arrays()))
     return results
 
 
@@ -192,7 +193,7 @@ def test_only_what_has_changed_is_drawn_again(tmp_path: Path) -> None:
 
     assert build(results)[0] == 3
     assert build(replace(results, provenance={**results.provenance, "started": "later"})) == (0, set())
-    (tmp_path / "runs" / "bbr_run1.npz").write_bytes(replace(curves(), bin_s=0.4).to_bytes())
+    (tmp_path / "runs" / "bbr_run1.npz").write_bytes(packed(replace(curves(), bin_s=0.4).arrays()))
     (tmp_path / "bbr_datalink_delay_run2.png").unlink()
     (tmp_path / "pantheon_summary.png").write_bytes(b"edited")
     drawn, new = build(results)
