@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ccgym.evaluation.capacity import LinkCapacity, mean_per_bin_mbps
-from ccgym.evaluation.kept_arrays import read_arrays
+from ccgym.evaluation.kept_arrays import read_arrays, record
 from ccgym.evaluation.metrics import IntArray, PacketLog
 
 BIN_NS: Final = 500_000_000
@@ -28,6 +28,8 @@ TIME_CELLS: Final = 1500
 
 DELAY_CELLS: Final = 800
 """Rows of the delay grid over the range of delays of one flow."""
+
+_ARRAY: Final = "curves"
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -91,7 +93,7 @@ class RunCurves:
         return cls(bin_s=BIN_NS / 1e9, capacity_mbps=capacity_mbps, flows=tuple(flows))
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """As they are kept: one array per field, flows numbered from 1."""
+        """As they are kept: an array with one field per array, flows numbered from 1."""
         arrays: dict[str, npt.NDArray[Any]] = {
             "bin_s": np.array(self.bin_s),
             "capacity_mbps": self.capacity_mbps.astype(np.float32),
@@ -100,11 +102,12 @@ class RunCurves:
         for number, flow in enumerate(self.flows, start=1):
             for name in FlowCurves.__dataclass_fields__:
                 arrays[f"flow{number}_{name}"] = getattr(flow, name).astype(np.float32)
-        return arrays
+        return {_ARRAY: record(arrays)}
 
     @classmethod
-    def of_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> RunCurves:
-        """The inverse of :meth:`arrays`."""
+    def of_arrays(cls, kept: Mapping[str, npt.NDArray[Any]]) -> RunCurves:
+        """The inverse of :meth:`arrays`; the version before kept each array by itself."""
+        arrays: Any = kept.get(_ARRAY, kept)
         flows = tuple(
             FlowCurves(*(arrays[f"flow{number}_{name}"].astype(np.float64) for name in FlowCurves.__dataclass_fields__))
             for number in range(1, int(arrays["flows"]) + 1)

@@ -34,6 +34,14 @@ def packed(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
     return content.getvalue()
 
 
+def record(columns: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Arrays as the fields of one: numpy reads an array of many fields faster than many arrays."""
+    whole = np.zeros((), [(name, column.dtype, column.shape) for name, column in columns.items()])
+    for name, column in columns.items():
+        whole[name] = column
+    return whole
+
+
 def read_arrays(file: Path, read: Callable[[Mapping[str, npt.NDArray[Any]]], _Read]) -> _Read:
     """What is made of the arrays of a file; those that nobody asks for are not unpacked.
 

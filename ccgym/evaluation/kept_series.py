@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ccgym.errors import ResultsError
 from ccgym.evaluation.frames import Table
-from ccgym.evaluation.kept_arrays import read_arrays
+from ccgym.evaluation.kept_arrays import read_arrays, record
 from ccgym.evaluation.scheme_summary import CellResult
 from ccgym.units import NS_PER_MS
 
@@ -41,10 +41,7 @@ def kept_series(table: Table) -> dict[str, npt.NDArray[Any]]:
         else np.asarray(column)
         for name, column in table.items()
     }
-    whole = np.zeros((), [(name, column.dtype, column.shape) for name, column in columns.items()])
-    for name, column in columns.items():
-        whole[name] = column
-    return {_ARRAY: whole}
+    return {_ARRAY: record(columns)}
 
 
 def read_series(directory: Path, cell: CellResult) -> dict[str, npt.NDArray[Any]] | None:
