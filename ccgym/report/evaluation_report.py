@@ -67,6 +67,7 @@ def build_report(
 def _build(
     results: ResultSet, directory: Path, jobs: int | None, observer: Observer, drawn: FigureCache, runs: bool
 ) -> None:
+    from ccgym.report.drawing_process import DrawingProcess
     from ccgym.report.explore import write_explore
     from ccgym.report.figure_cache import digest
     from ccgym.report.figures import figures_of
@@ -76,6 +77,7 @@ def _build(
 
     inputs = {cell.name: digest(run_inputs(directory, cell)) for cell in results.cells if runs}
     files = {cell.name: [one.file for one in cell_files(directory, cell)] for cell in results.cells if runs}
+    files |= {one.name: figure_files(directory / one.name, paper=runs) for one in figures_of("evaluation")}
     current = frozenset(name for name in inputs if drawn.is_current(name, inputs[name], files[name]))
     missing = len(inputs) - len(current)
     summary = digest(_numbers(results))
@@ -89,16 +91,27 @@ def _build(
                     drawn.note(cell.name, inputs[cell.name], files[cell.name])
                     observer.advance("figures")
     observer.begin("report", 4)
-    for one in figures_of("evaluation"):
-        draw = partial(write_figure, one.draw, directory / one.name, results, paper=runs)
-        drawn.renew(one.name, summary, figure_files(directory / one.name, paper=runs), draw)
-    observer.advance("report")
+    outdated = [one for one in figures_of("evaluation") if not drawn.is_current(one.name, summary, files[one.name])]
+    tasks = [partial(write_figure, one.draw, directory.absolute() / one.name, results, paper=runs) for one in outdated]
+    # The last figure takes as long as the others and the page to explore.
+    beside = DrawingProcess([tasks.pop()]) if tasks and jobs != 1 else None
+    try:
+        for task in tasks:
+            task()
+        observer.advance("report")
+        write_explore(results, directory)
+        observer.advance("report")
+        if beside is not None:
+            beside.wait()
+    finally:
+        if beside is not None:
+            beside.end()
+    for one in outdated:
+        drawn.note(one.name, summary, files[one.name])
     report, pdf = page(results, directory, runs=runs), directory / PDF_FILE
     drawn.renew(PDF_FILE, everything, [pdf], lambda: write_pdf(report, directory, pdf))
     observer.advance("report")
     atomic_write(directory / HTML_FILE, report.html(directory))
-    observer.advance("report")
-    write_explore(results, directory)
     observer.advance("report")
 
 

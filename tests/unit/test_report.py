@@ -17,7 +17,7 @@ from ccgym.evaluation.kept_arrays import packed
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run_numbers import FlowRecord
 from ccgym.evaluation.scheme_summary import CellFailure, CellResult
-from ccgym.report import run_figures
+from ccgym.report import drawing_process, run_figures
 from ccgym.report.evaluation_report import build_report, page, write_tables
 from ccgym.report.evaluation_table import evaluation_table, exact_table, explanation, markdown
 from ccgym.report.figure_cache import FigureCache
@@ -164,7 +164,7 @@ def test_workers_draw_what_one_process_draws(tmp_path: Path, monkeypatch: pytest
         (tmp_path / name).mkdir()
         results = with_curves(tmp_path / name, result_set())
         if name.startswith("no"):
-            monkeypatch.setattr(run_figures, "environment", lambda: {"PYTHONHOME": "/nowhere"})
+            monkeypatch.setattr(drawing_process, "environment", lambda: {"PYTHONHOME": "/nowhere"})
         assert list(run_figures.drawn_runs(results, tmp_path / name, jobs)) == list(results.cells)
         pictures.append({file.name: file.read_bytes() for file in (tmp_path / name).glob("*.png")})
     assert len(pictures[0]) == 18
