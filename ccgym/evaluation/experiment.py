@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -126,18 +126,18 @@ class Experiment:
         """Whether packets are real: then a run takes as long as it says, and never repeats itself exactly."""
         return is_real(self.backend)
 
-    def planned(self, logs: LogsPolicy = "none", max_memory: str = MAX_MEMORY) -> list[Run]:
+    def planned(self, logs: LogsPolicy | Collection[str] = "none", max_memory: str = MAX_MEMORY) -> list[Run]:
         """All runs, in Pantheon's order: run by run, and within a run scheme by scheme.
 
         Args:
-            logs: Which of them record what packet logs need.
+            logs: Which of them record what packet logs need; also their names, as in ``cubic_run1``.
             max_memory: What each simulation may hold; see :class:`~ccgym.evaluation.prepared_run.Record`.
         """
         order = list(self.schemes)
         if self.random_order:
             random.Random(f"ccgym order {self.seed}").shuffle(order)
         return [
-            self._run(one, number, with_logs=logs == "all" or (logs == "first" and number == 1), max_memory=max_memory)
+            self._run(one, number, with_logs=_logged(logs, number, f"{one.key}_run{number}"), max_memory=max_memory)
             for number in range(1, self.runs + 1)
             for one in order
         ]
@@ -228,6 +228,10 @@ class Experiment:
     def path_name(self) -> str:
         """A short name of the path, for titles."""
         return self.path.name or "unnamed path"
+
+
+def _logged(logs: LogsPolicy | Collection[str], number: int, name: str) -> bool:
+    return (logs == "all" or (logs == "first" and number == 1)) if isinstance(logs, str) else name in logs
 
 
 def _refuse_unlimited(path: NetworkPath, schemes: Sequence[Contender]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -51,7 +51,7 @@ def run_experiment(
     out: Path,
     *,
     jobs: int | None = None,
-    logs: LogsPolicy = "none",
+    logs: LogsPolicy | Collection[str] = "none",
     raw_logs: bool = False,
     observer: Observer | None = None,
     command: Sequence[str] = (),
@@ -72,7 +72,7 @@ def run_experiment(
         experiment: What to run.
         out: The results directory; made if it does not exist.
         jobs: Runs at a time; by default all processors simulate, and real packets have the machine to themselves.
-        logs: Of which runs packet logs are written.
+        logs: Of which runs packet logs are written; also their names, as in ``cubic_run1``.
         raw_logs: Whether the raw logs of Pantheon's tunnel are among them.
         observer: Receives the progress.
         command: The command line, for the record.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Mapping
 from contextlib import closing
@@ -10,11 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ccgym.evaluation.backends import RECORDED
 from ccgym.evaluation.observer import Observer, Silent
+from ccgym.evaluation.pantheon import tunnel_log_file
 from ccgym.evaluation.pantheon.write import run_text
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.scheme_summary import CellResult
 from ccgym.files import atomic_write
+from ccgym.invocation import command
 from ccgym.report import pantheon_words as words
 from ccgym.report.differences_table import EXPLANATION as DIFFERENCES_EXPLAINED
 from ccgym.report.differences_table import MOST_ON_SCREEN, differences_table
@@ -39,6 +43,17 @@ def write_tables(results: ResultSet, directory: Path) -> None:
     """Write the table as Markdown and as CSV."""
     atomic_write(directory / MARKDOWN_FILE, markdown(results))
     atomic_write(directory / CSV_FILE, exact_table(results).csv())
+
+
+def logs_text(results: ResultSet, directory: Path) -> str:
+    """How one gets the packet logs of the runs that have none; empty where all have, and of recorded runs."""
+    logs = [directory / tunnel_log_file(cell.scheme, cell.run) for cell in results.cells]
+    if results.backend == RECORDED or all(log.exists() for log in logs):
+        return ""
+    whence = "another evaluation with --logs all has"
+    if not results.real:
+        whence = f"{command('logs')} {shlex.quote(str(directory))} writes"
+    return f"{whence} the packet logs of every run, as Pantheon's own tools need them"
 
 
 def build_report(
@@ -81,7 +96,7 @@ def _build(
     current = frozenset(name for name in inputs if drawn.is_current(name, inputs[name], files[name]))
     missing = len(inputs) - len(current)
     summary = digest(_numbers(results))
-    everything = digest(summary, *inputs.values())
+    everything = digest(summary, logs_text(results, directory), *inputs.values())
     if missing:
         observer.begin("figures", missing)
         # Closed: when the report ends, so do the processes that draw.
@@ -167,6 +182,8 @@ def page(results: ResultSet, directory: Path, *, runs: bool = True) -> Page:
         blocks.append(
             Text(f"Each run over time is in {EXPLORE_FILE}; --figures all draws them as files, too.", "muted")
         )
+    if logs := logs_text(results, directory):
+        blocks.append(Text(f"{logs[0].upper()}{logs[1:]}." if results.real else f"{logs}.", "muted"))
     for one in results.schemes:
         blocks += [Heading(one.style.label, one.style.key), Text(f"{one.summary()}.")]
         blocks += [_run(results, cell, one.style.label, directory, figures=runs) for cell in one.runs]

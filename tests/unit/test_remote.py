@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from ccgym import _core
+from ccgym.cli.main import main as program
 from ccgym.cli.pantheon import evaluate_words
 from ccgym.cli.remote import remote_path
 from ccgym.config.hosts import HostPath, Hosts, hosts_of
@@ -279,6 +280,18 @@ def test_harmed_files_of_a_run_with_real_packets_are_noticed(
     evaluated(tmp_path, *options)
     evaluated(tmp_path, *options)
     assert len(stand_in.plans) == ran + 1
+
+
+def test_logs_of_real_packets_are_neither_made_again_nor_removed(
+    stand_in: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluated(tmp_path, "--no-figures", "--logs", "all")
+    logs = {file.name for file in tmp_path.glob("*link_run*.log")}
+    capsys.readouterr()
+    assert program(["logs", str(tmp_path)]) == 2
+    explained(capsys.readouterr().err, "backend-unsuitable")
+    assert program(["clean", str(tmp_path)]) == 0
+    assert logs == {file.name for file in tmp_path.glob("*link_run*.log")} != set()
 
 
 def test_its_directory_is_named_after_the_machines(
