@@ -136,13 +136,14 @@ class Experiment:
         order = list(self.schemes)
         if self.random_order:
             random.Random(f"ccgym order {self.seed}").shuffle(order)
+        kept = self.real and logs != "none"  # real packets do not come again
+        names = [(one, number, f"{one.key}_run{number}") for number in range(1, self.runs + 1) for one in order]
         return [
-            self._run(one, number, with_logs=_logged(logs, number, f"{one.key}_run{number}"), max_memory=max_memory)
-            for number in range(1, self.runs + 1)
-            for one in order
+            self._run(one, number, name, with_logs=kept or logged(logs, name), max_memory=max_memory)
+            for one, number, name in names
         ]
 
-    def _run(self, one: Contender, number: int, *, with_logs: bool, max_memory: str) -> Run:
+    def _run(self, one: Contender, number: int, name: str, *, with_logs: bool, max_memory: str) -> Run:
         seed = self.run_seed(one, number)
         return Run(
             path=self.path,
@@ -151,7 +152,7 @@ class Experiment:
             seed=seed,
             record=Record(acks=with_logs, link_events=with_logs, max_memory=max_memory),
             backend=self.backend,
-            name=f"{one.key}_run{number}",
+            name=name,
             number=number,
         )
 
@@ -230,8 +231,9 @@ class Experiment:
         return self.path.name or "unnamed path"
 
 
-def _logged(logs: LogsPolicy | Collection[str], number: int, name: str) -> bool:
-    return (logs == "all" or (logs == "first" and number == 1)) if isinstance(logs, str) else name in logs
+def logged(logs: LogsPolicy | Collection[str], name: str) -> bool:
+    """Whether packet logs are to be written of a run of this name, ``cubic_run1``."""
+    return (logs == "all" or (logs == "first" and name.endswith("_run1"))) if isinstance(logs, str) else name in logs
 
 
 def _refuse_unlimited(path: NetworkPath, schemes: Sequence[Contender]) -> None:

@@ -18,7 +18,7 @@ from ccgym.evaluation.budget import Budget
 from ccgym.evaluation.counterfactual import causes
 from ccgym.evaluation.directory import claim, held_parameters
 from ccgym.evaluation.engine import Reduced, Reduction, RemoteExecutor, RunOutcome, measure
-from ccgym.evaluation.experiment import EDITED, Experiment, LogsPolicy
+from ccgym.evaluation.experiment import EDITED, Experiment, LogsPolicy, logged
 from ccgym.evaluation.flags import flag_dicts, flags
 from ccgym.evaluation.kept_arrays import packed
 from ccgym.evaluation.kept_series import SERIES_STEP_NS, kept_series, series_file
@@ -109,7 +109,7 @@ def run_experiment(
         claim(out, experiment.parameters(), may_differ=MAY_GROW if grow else edited)
         outcomes = measure(
             experiment.planned(logs, max_memory),
-            reduce=_evaluation(out, raw_logs=raw_logs),
+            reduce=_evaluation(out, logs, raw_logs=raw_logs),
             store=store,
             jobs=jobs,
             observer=observer,
@@ -120,7 +120,7 @@ def run_experiment(
             progress=progress,
         )
         for outcome in outcomes:
-            if outcome.kept and outcome.run.record.link_events and not outcome.data["log_files"]:
+            if outcome.kept and logged(logs, outcome.run.name) and not outcome.data["log_files"]:
                 observer.notice(f"{outcome.run.name}: {NO_LOGS}")
         results = _result_set(experiment, outcomes, out, command, started)
         write_pantheon_files(results, experiment, out, runs=logs != "none")
@@ -144,13 +144,16 @@ def _probed(experiment: Experiment, runs_on: Backend) -> str:
     )
 
 
-def _evaluation(out: Path, *, raw_logs: bool) -> Reduction:
-    """Keeps a run's numbers, curves and series, and writes its packet logs into the results directory."""
+def _evaluation(out: Path, asked: LogsPolicy | Collection[str], *, raw_logs: bool) -> Reduction:
+    """Keeps a run's numbers, curves and series, and writes its packet logs into the results directory: those of real
+    packets that nobody asked for compressed."""
 
     def reduce(run: Run, record: RunRecord) -> Reduced:
         record = _with_program_logs(run, record, out)
         assert record.metrics is not None
-        logs = write_packet_logs(run, record, out, raw=raw_logs) if run.record.link_events else {}
+        pack = not logged(asked, run.name)
+        raw = raw_logs and not pack
+        logs = write_packet_logs(run, record, out, raw=raw, pack=pack) if run.record.link_events else {}
         series = kept_series(series_table(record, Nanoseconds(SERIES_STEP_NS)))
         invalid = record.metrics.invalid_reason(run.duration_ns / 1e9)
         data = {
@@ -164,7 +167,7 @@ def _evaluation(out: Path, *, raw_logs: bool) -> Reduction:
         if wrong := _wrong_series(out / series_file(run.name), stored.data.get("series_sha256")):
             return wrong
         logs = stored.data["log_files"]
-        if not run.record.link_events or (run.real and not logs):
+        if not logged(asked, run.name) or (run.real and not logs):
             return None
         if raw_logs and not run.real and not has_raw_logs(logs):
             return ""

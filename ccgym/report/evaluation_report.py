@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ccgym.evaluation.backends import RECORDED
 from ccgym.evaluation.observer import Observer, Silent
 from ccgym.evaluation.pantheon import tunnel_log_file
+from ccgym.evaluation.pantheon.packet_logs import PACKED
 from ccgym.evaluation.pantheon.write import run_text
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.scheme_summary import CellResult
@@ -48,10 +49,11 @@ def write_tables(results: ResultSet, directory: Path) -> None:
 def logs_text(results: ResultSet, directory: Path) -> str:
     """How one gets the packet logs of the runs that have none; empty where all have, and of recorded runs."""
     logs = [directory / tunnel_log_file(cell.scheme, cell.run) for cell in results.cells]
-    if results.backend == RECORDED or all(log.exists() for log in logs):
+    lacking = [log for log in logs if not log.exists()]
+    if results.backend == RECORDED or not lacking:
         return ""
     whence = "another evaluation with --logs all has"
-    if not results.real:
+    if not results.real or all(log.with_name(log.name + PACKED).exists() for log in lacking):
         whence = f"{command('logs')} {shlex.quote(str(directory))} writes"
     return f"{whence} the packet logs of every run, as Pantheon's own tools need them"
 

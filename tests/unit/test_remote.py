@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shlex
 import threading
@@ -282,16 +283,32 @@ def test_harmed_files_of_a_run_with_real_packets_are_noticed(
     assert len(stand_in.plans) == ran + 1
 
 
-def test_logs_of_real_packets_are_neither_made_again_nor_removed(
+def test_real_packets_are_kept_and_their_logs_unpacked(
     stand_in: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    evaluated(tmp_path, "--no-figures", "--logs", "all")
-    logs = {file.name for file in tmp_path.glob("*link_run*.log")}
+    def logs(pattern: str = "*link_run*.log*") -> set[str]:
+        return {file.name for file in tmp_path.glob(pattern)}
+
+    evaluated(tmp_path, "--no-figures", "--runs", "2")
+    first, packed = logs("*link_run1.log"), logs("*link_run2.log.gz")
+    assert first | packed == logs()
+    assert {name.replace("_run1.log", "_run2.log.gz") for name in first} == packed != set()
+    assert "ccgym logs" in capsys.readouterr().out
+    ran = len(stand_in.plans)
+    assert program(["logs", str(tmp_path)]) == 0
+    unpacked = {name.removesuffix(".gz") for name in packed}
+    assert first | packed | unpacked == logs()
+    log = (tmp_path / min(unpacked)).read_bytes()
+    assert log == gzip.decompress((tmp_path / min(packed)).read_bytes())
+    assert log.startswith(b"# init timestamp: ")
+    assert program(["clean", str(tmp_path)]) == 0
+    assert first | packed | unpacked == logs(), "real packets do not come again"
+    (tmp_path / min(packed)).unlink()
     capsys.readouterr()
     assert program(["logs", str(tmp_path)]) == 2
     explained(capsys.readouterr().err, "backend-unsuitable")
-    assert program(["clean", str(tmp_path)]) == 0
-    assert logs == {file.name for file in tmp_path.glob("*link_run*.log")} != set()
+    evaluated(tmp_path, "--no-figures", "--runs", "2")
+    assert len(stand_in.plans) == ran, "what nobody asked for is not run again"
 
 
 def test_its_directory_is_named_after_the_machines(
