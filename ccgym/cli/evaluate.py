@@ -375,8 +375,8 @@ COMMAND: Final = Command(
         "# output": "",
         **output("the results", "results/NAME of path or experiment, with -BACKEND where packets are real"),
         "--logs all|first|none": "packet logs: of all runs, of the first run of each scheme, or none; about 36 MB "
-        "per 30 s run at 75 Mbit/s (default: none, and with real packets first, the others compressed). `ccgym logs` adds "
-        "them later. Pantheon's own plot.py and report.py need all",
+        "per 30 s run at 75 Mbit/s (default: none, and with real packets first, the others compressed). `ccgym logs` "
+        "adds them later. Pantheon's own plot.py and report.py need all",
         "--figures summary|all": "figures of the evaluation, or also two of each run, and those for a paper "
         "(default: summary; explore.html shows every run in any case)",
         "--raw-logs": "with the packet logs those of the tunnel before they are merged: two files per flow and "
