@@ -172,6 +172,18 @@ def test_workers_draw_what_one_process_draws(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.long
+def test_two_processes_draw_the_figures_that_one_draws(tmp_path: Path) -> None:
+    drawn = []
+    for jobs in (1, 2):
+        out = tmp_path / f"{jobs}"
+        out.mkdir()
+        build_report(with_curves(out, replace(result_set(), directory=out)), out, jobs, runs=False)
+        drawn.append({file.name: file.read_bytes() for file in out.glob("pantheon_[st]*.*")})
+    assert len(drawn[0]) == 9
+    assert drawn[0] == drawn[1]
+
+
+@pytest.mark.long
 def test_a_run_that_cannot_be_drawn_is_an_error_here(tmp_path: Path) -> None:
     results = with_curves(tmp_path, result_set())
     (tmp_path / "runs" / "cubic_run2.npz").write_bytes(b"cut off")
