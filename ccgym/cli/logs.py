@@ -127,9 +127,10 @@ LOGS: Final = Command(
     run=_logs,
     places={"--schemes": "--scheme"},
     description="""\
-Write the packet logs of an evaluation, Pantheon's and mahimahi's, and what else Pantheon's tools read: runs are
-simulated again from their seeds, and are the same packet by packet. Traces and schemes from files have to be where they
-were: call it in the same folder. Logs of real packets, which do not come again, are those that were kept compressed.
+Write the packet logs of an evaluation, Pantheon's and mahimahi's, and what else Pantheon's tools
+read. Runs are simulated again from their seeds, and are the same packet by packet. Traces and
+schemes from files have to be where they were: call it in the same folder. Logs of real packets,
+which do not come again, are those that were kept compressed.
 """,
     examples="""\
   ccgym logs results/77.72mbps
@@ -150,9 +151,9 @@ CLEAN: Final = Command(
     "clean",
     run=_clean,
     description="""\
-Remove from the directory of an evaluation what can be made again, and say how much room that gives: packet logs of
-simulated runs (`ccgym logs` writes them), figures of each run (`ccgym report analyze`). Results, reports, runs and the
-logs of real packets stay.
+Remove from the directory of an evaluation what can be made again, and say how much room that
+gives: packet logs of simulated runs (`ccgym logs` writes them), figures of each run (`ccgym report
+analyze` draws them). Results, reports, runs and the logs of real packets stay.
 """,
     examples="  ccgym clean results/77.72mbps\n",
     options={"DIRECTORY": "what `ccgym evaluate` wrote"},

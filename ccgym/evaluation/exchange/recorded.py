@@ -189,7 +189,7 @@ def chosen_run(directory: PantheonDirectory, wanted: str | None) -> RunFiles:
             "there are no packet logs",
             where=str(directory.path),
             expected="logs such as cubic_datalink_run1.log",
-            hint="evaluate with --logs all, which adds them to the runs that are there",
+            hint="`ccgym logs` writes those of the runs that are there",
         )
     if wanted is None and len(known) == 1:
         return next(iter(known.values()))

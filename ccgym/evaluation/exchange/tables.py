@@ -96,7 +96,7 @@ def _of_runs(directory: Path, table: str) -> list[dict[str, Any]]:
             "not-recorded",
             f"there are no {'packet logs' if table == 'packets' else 'series'}",
             where=str(directory),
-            expected="a directory of `ccgym evaluate`; packets need --logs all",
+            expected="a directory of `ccgym evaluate`; packets need `ccgym logs`",
         )
     return found
 
