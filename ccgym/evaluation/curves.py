@@ -48,6 +48,9 @@ class FlowCurves:
     """One-way delays of the delay points, milliseconds."""
 
 
+_FIELDS: Final = tuple(FlowCurves.__dataclass_fields__)
+
+
 @dataclass(frozen=True)
 class RunCurves:
     """The curves of all flows of a run, and the link's capacity."""
@@ -93,25 +96,31 @@ class RunCurves:
         return cls(bin_s=BIN_NS / 1e9, capacity_mbps=capacity_mbps, flows=tuple(flows))
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """As they are kept: an array with one field per array, flows numbered from 1."""
-        arrays: dict[str, npt.NDArray[Any]] = {
+        """As they are kept: an array whose fields are the curves, those of all flows one after the other, and the
+        ``sizes`` of each field by flow."""
+        parts = {name: [getattr(flow, name).astype(np.float32) for flow in self.flows] for name in _FIELDS}
+        sizes = [[part.size for part in one] for one in parts.values()]
+        fields = {
             "bin_s": np.array(self.bin_s),
             "capacity_mbps": self.capacity_mbps.astype(np.float32),
-            "flows": np.array(len(self.flows)),
+            "sizes": np.array(sizes, dtype=np.int64),
+            **{name: np.concatenate([np.empty(0, np.float32), *one]) for name, one in parts.items()},
         }
-        for number, flow in enumerate(self.flows, start=1):
-            for name in FlowCurves.__dataclass_fields__:
-                arrays[f"flow{number}_{name}"] = getattr(flow, name).astype(np.float32)
-        return {_ARRAY: record(arrays)}
+        return {_ARRAY: record(fields)}
 
     @classmethod
     def of_arrays(cls, kept: Mapping[str, npt.NDArray[Any]]) -> RunCurves:
-        """The inverse of :meth:`arrays`; the version before kept each array by itself."""
+        """The inverse of :meth:`arrays`; the version before kept each curve by itself."""
         arrays: Any = kept.get(_ARRAY, kept)
-        flows = tuple(
-            FlowCurves(*(arrays[f"flow{number}_{name}"].astype(np.float64) for name in FlowCurves.__dataclass_fields__))
-            for number in range(1, int(arrays["flows"]) + 1)
-        )
+        if _ARRAY in kept:
+            ends = np.cumsum(arrays["sizes"], axis=1)
+            begins = ends - arrays["sizes"]
+            parts = [
+                [arrays[n][b:e] for b, e in zip(*at, strict=True)] for n, *at in zip(_FIELDS, begins, ends, strict=True)
+            ]
+        else:
+            parts = [[arrays[f"flow{k}_{name}"] for k in range(1, int(arrays["flows"]) + 1)] for name in _FIELDS]
+        flows = tuple(FlowCurves(*(one.astype(np.float64) for one in flow)) for flow in zip(*parts, strict=True))
         return cls(float(arrays["bin_s"]), arrays["capacity_mbps"].astype(np.float64), flows)
 
     @classmethod
