@@ -23,6 +23,8 @@ COMMANDS: Final = {
     "shell": ("ccgym.cli.shell:COMMAND", "run a command inside an emulated path"),
     "pantheon": ("ccgym.cli.pantheon:COMMAND", "Pantheon's test, plot, report and analyze, with their options"),
     "report": ("ccgym.cli.report:COMMAND", "results: a static site, other formats, reports, how far runs are"),
+    "logs": ("ccgym.cli.logs:LOGS", "write the packet logs of an evaluation, from its seeds"),
+    "clean": ("ccgym.cli.logs:CLEAN", "remove from an evaluation what can be made again"),
     "rfc9743": ("ccgym.cli.experiments:RFC9743", "evaluate a scheme as RFC 9743 asks, and write the report"),
     "benchmark": ("ccgym.cli.benchmark:COMMAND", "run the catalogue of published experiments"),
     "adversary": ("ccgym.cli.experiments:ADVERSARY", "find paths on which a scheme is far from the oracle"),

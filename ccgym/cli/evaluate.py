@@ -9,7 +9,7 @@ import argparse
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -144,11 +144,6 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         shown_on.print("\nfinished runs are kept: the same command continues from here", style="yellow")
         raise
-    if results.cells and arguments.logs != "all":
-        added = "another evaluation with --logs all has" if experiment.real else "--logs all adds"
-        shown_on.print(f"{added} the packet logs of every run, as Pantheon's own tools need them", style="dim")
-    if results.failures:
-        shown_on.print("\nrun the same command again to try the failed runs again", style="bold red")
     if arguments.json:
         say_json(results.as_dict(), None)
     if results.failures or not results.cells:
@@ -237,6 +232,13 @@ def _swept_path(arguments: argparse.Namespace) -> ExperimentSet:
         schemes=[one.text for one in compared_schemes(real=is_real(arguments.backend))],
         **given(arguments, "runtime_ns", "flows", "interval_ns"),
     )
+
+
+def experiment_of(words: Sequence[str]) -> Experiment:
+    """What the words behind ``ccgym evaluate`` ask for."""
+    arguments = COMMAND.parse("ccgym evaluate", words)
+    arguments.backend = _backend(arguments)
+    return _experiment(arguments, chosen_path(arguments, ""))
 
 
 def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
@@ -373,8 +375,8 @@ COMMAND: Final = Command(
         "# output": "",
         **output("the results", "results/NAME of path or experiment, with -BACKEND where packets are real"),
         "--logs all|first|none": "packet logs: of all runs, of the first run of each scheme, or none; about 36 MB "
-        "per 30 s run at 75 Mbit/s (default: none, and with real packets first). The same command adds those of "
-        "simulations later. Pantheon's own plot.py and report.py need all",
+        "per 30 s run at 75 Mbit/s (default: none, and with real packets first, the others compressed). `ccgym logs` "
+        "adds them later. Pantheon's own plot.py and report.py need all",
         "--figures summary|all": "figures of the evaluation, or also two of each run, and those for a paper "
         "(default: summary; explore.html shows every run in any case)",
         "--raw-logs": "with the packet logs those of the tunnel before they are merged: two files per flow and "

@@ -29,7 +29,7 @@ def report(
         runs: Whether figures of each run, and all for a paper, are wanted, too.
     """
     from ccgym.cli.progress import Progress
-    from ccgym.report.evaluation_report import build_report, write_tables
+    from ccgym.report.evaluation_report import build_report, logs_text, write_tables
     from ccgym.report.evaluation_table import evaluation_table, has_published, repeatability
 
     write_tables(results, out)
@@ -61,6 +61,8 @@ def report(
         which = ", ".join(f"run {one.run} (seed {one.seed})" for one in failures)
         shown_on.print(f"\nfailed: {scheme}, {which}", style="bold red")
         shown_on.print(f"  {error}")
+    if alike:
+        shown_on.print("\nrun the same command again to try the failed runs again", style="bold red")
     if results.cells:
         shown_on.print(f"\n{repeatability(results)}")
     else:
@@ -77,7 +79,9 @@ def report(
         ]
     for name, file in files:
         shown_on.print(f"{name:<9} {out / file}", soft_wrap=True)
-    shown_on.print(size_text(out), style="dim", soft_wrap=True)
+    for line in (logs_text(results, out), size_text(out)):
+        if line:
+            shown_on.print(line, style="dim", soft_wrap=True)
 
 
 def size_text(directory: Path) -> str:

@@ -8,7 +8,6 @@ some tens of kilobytes instead of megabytes.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +16,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ccgym.errors import ResultsError
 from ccgym.evaluation.capacity import LinkCapacity, mean_per_bin_mbps
+from ccgym.evaluation.kept_arrays import read_arrays, record
 from ccgym.evaluation.metrics import IntArray, PacketLog
-from ccgym.files import MAX_ARRAYS_BYTES, read_bytes
 
 BIN_NS: Final = 500_000_000
 """Width of a throughput bin, nanoseconds (Pantheon's 500 ms)."""
@@ -30,6 +28,8 @@ TIME_CELLS: Final = 1500
 
 DELAY_CELLS: Final = 800
 """Rows of the delay grid over the range of delays of one flow."""
+
+_ARRAY: Final = "curves"
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -46,6 +46,9 @@ class FlowCurves:
     """Departure times of the delay points, seconds since the first event."""
     delay_ms: FloatArray
     """One-way delays of the delay points, milliseconds."""
+
+
+_FIELDS: Final = tuple(FlowCurves.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
@@ -92,49 +95,38 @@ class RunCurves:
             )
         return cls(bin_s=BIN_NS / 1e9, capacity_mbps=capacity_mbps, flows=tuple(flows))
 
-    def to_bytes(self) -> bytes:
-        """A compressed ``.npz`` archive: one array per field, flows numbered from 1."""
-        arrays: dict[str, npt.NDArray[Any]] = {
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """As they are kept: an array whose fields are the curves, those of all flows one after the other, and the
+        ``sizes`` of each field by flow."""
+        parts = {name: [getattr(flow, name).astype(np.float32) for flow in self.flows] for name in _FIELDS}
+        sizes = [[part.size for part in one] for one in parts.values()]
+        fields = {
             "bin_s": np.array(self.bin_s),
             "capacity_mbps": self.capacity_mbps.astype(np.float32),
-            "flows": np.array(len(self.flows)),
+            "sizes": np.array(sizes, dtype=np.int64),
+            **{name: np.concatenate([np.empty(0, np.float32), *one]) for name, one in parts.items()},
         }
-        for number, flow in enumerate(self.flows, start=1):
-            for name in FlowCurves.__dataclass_fields__:
-                arrays[f"flow{number}_{name}"] = getattr(flow, name).astype(np.float32)
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, allow_pickle=False, **arrays)
-        return buffer.getvalue()
+        return {_ARRAY: record(fields)}
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> RunCurves:
-        """The inverse of :meth:`to_bytes`; raises ``ValueError`` or ``KeyError`` where the archive is damaged."""
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            flows = tuple(_flow_from(archive, number) for number in range(1, int(archive["flows"]) + 1))
-            return cls(
-                bin_s=float(archive["bin_s"]),
-                capacity_mbps=archive["capacity_mbps"].astype(np.float64),
-                flows=flows,
-            )
+    def of_arrays(cls, kept: Mapping[str, npt.NDArray[Any]]) -> RunCurves:
+        """The inverse of :meth:`arrays`; the version before kept each curve by itself."""
+        arrays: Any = kept.get(_ARRAY, kept)
+        if _ARRAY in kept:
+            ends = np.cumsum(arrays["sizes"], axis=1)
+            begins = ends - arrays["sizes"]
+            parts = [
+                [arrays[n][b:e] for b, e in zip(*at, strict=True)] for n, *at in zip(_FIELDS, begins, ends, strict=True)
+            ]
+        else:
+            parts = [[arrays[f"flow{k}_{name}"] for k in range(1, int(arrays["flows"]) + 1)] for name in _FIELDS]
+        flows = tuple(FlowCurves(*(one.astype(np.float64) for one in flow)) for flow in zip(*parts, strict=True))
+        return cls(float(arrays["bin_s"]), arrays["capacity_mbps"].astype(np.float64), flows)
 
     @classmethod
     def load(cls, file: Path) -> RunCurves:
         """Read the curves that an evaluation kept of a run; :class:`ResultsError` where that cannot be done."""
-        try:
-            return cls.from_bytes(read_bytes(file, MAX_ARRAYS_BYTES))
-        except (OSError, ValueError, KeyError) as error:
-            raise ResultsError(
-                "results-damaged",
-                f"the curves of a run cannot be read: {error!r}",
-                where=str(file),
-                expected="what `ccgym evaluate` wrote",
-                hint="run the same evaluation again: it notices, and runs this one anew",
-            ) from error
-
-
-def _flow_from(archive: Mapping[str, npt.NDArray[Any]], number: int) -> FlowCurves:
-    fields = {name: archive[f"flow{number}_{name}"].astype(np.float64) for name in FlowCurves.__dataclass_fields__}
-    return FlowCurves(**fields)
+        return read_arrays(file, cls.of_arrays)
 
 
 def binned_rate_mbps(times_ns: IntArray, sizes: IntArray, origin_ns: int, last_bin: int | None = None) -> FloatArray:

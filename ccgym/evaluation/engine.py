@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from ccgym.errors import CcgymError
@@ -31,7 +31,6 @@ from ccgym.evaluation.run import Run
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.store import Damage, RunStore, StoredRun, run_file
 from ccgym.evaluation.threads import in_threads
-from ccgym.files import atomic_write
 from ccgym.units import Nanoseconds
 
 SIMULATING: Final = "simulating"
@@ -50,9 +49,7 @@ class Reduced:
     data: Any
     """Plain data, as JSON has them."""
     arrays: bytes | None = None
-    """The content of an ``.npz`` file to be kept with the data."""
-    files: Mapping[str, str] = field(default_factory=dict)
-    """Texts for the reader, by the name of their file in the results directory."""
+    """The content of an ``.npz`` file to be kept with the data (:func:`~ccgym.evaluation.store.packed`)."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +101,7 @@ class RunOutcome:
     @property
     def arrays_file(self) -> str:
         """The file of its arrays, relative to the store's directory; empty where there are none."""
-        return self.file.replace(".json", ".npz") if self.stored is not None and self.stored.arrays_sha256 else ""
+        return self.file if self.file.endswith(".npz") else ""
 
 
 @dataclass(frozen=True)
@@ -116,7 +113,6 @@ class Made:
     unavailable: str | None = None
     """Why it could not."""
     arrays: bytes | None = None
-    files: Mapping[str, str] = field(default_factory=dict)
     took_s: float = 0.0
     """Seconds, with all that was tried before."""
 
@@ -274,7 +270,7 @@ def _look(
         if reason is not None:
             found = Damage(reason) if reason else None
     if isinstance(found, StoredRun) and (found.limited is None or not limited_again or unavailable):
-        return RunOutcome(run, found, kept=True, file=run_file(run, reduce.text))
+        return RunOutcome(run, found, kept=True, file=_file(run, found))
     if isinstance(found, StoredRun):
         observer.notice(f"{run.name}: emulator-limited; running it again")
     if isinstance(found, Damage):
@@ -355,7 +351,7 @@ def make(
         limited=record.limited,
         arrays_sha256=None if reduced.arrays is None else hashlib.sha256(reduced.arrays).hexdigest(),
     )
-    return Made(stored, None, reduced.arrays, reduced.files, now - since)
+    return Made(stored, None, reduced.arrays, now - since)
 
 
 def _keep(run: Run, made: Made, store: RunStore | None) -> RunOutcome:
@@ -363,9 +359,11 @@ def _keep(run: Run, made: Made, store: RunStore | None) -> RunOutcome:
     stored = made.stored
     if stored is None or store is None:
         return RunOutcome(run, stored, unavailable=made.unavailable)
-    for name, text in made.files.items():
-        atomic_write(store.directory / name, text)
-    return RunOutcome(run, store.save(run, stored, made.arrays), file=run_file(run, stored.reduction))
+    return RunOutcome(run, store.save(run, stored, made.arrays), file=_file(run, stored))
+
+
+def _file(run: Run, stored: StoredRun) -> str:
+    return run_file(run, stored.reduction, arrays=stored.arrays_sha256 is not None)
 
 
 def _with_repeats(report: Mapping[str, Any], repeats: int) -> Mapping[str, Any]:

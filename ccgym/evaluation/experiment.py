@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -126,23 +126,24 @@ class Experiment:
         """Whether packets are real: then a run takes as long as it says, and never repeats itself exactly."""
         return is_real(self.backend)
 
-    def planned(self, logs: LogsPolicy = "none", max_memory: str = MAX_MEMORY) -> list[Run]:
+    def planned(self, logs: LogsPolicy | Collection[str] = "none", max_memory: str = MAX_MEMORY) -> list[Run]:
         """All runs, in Pantheon's order: run by run, and within a run scheme by scheme.
 
         Args:
-            logs: Which of them record what packet logs need.
+            logs: Which of them record what packet logs need; also their names, as in ``cubic_run1``.
             max_memory: What each simulation may hold; see :class:`~ccgym.evaluation.prepared_run.Record`.
         """
         order = list(self.schemes)
         if self.random_order:
             random.Random(f"ccgym order {self.seed}").shuffle(order)
+        kept = self.real and logs != "none"  # real packets do not come again
+        names = [(one, number, f"{one.key}_run{number}") for number in range(1, self.runs + 1) for one in order]
         return [
-            self._run(one, number, with_logs=logs == "all" or (logs == "first" and number == 1), max_memory=max_memory)
-            for number in range(1, self.runs + 1)
-            for one in order
+            self._run(one, number, name, with_logs=kept or logged(logs, name), max_memory=max_memory)
+            for one, number, name in names
         ]
 
-    def _run(self, one: Contender, number: int, *, with_logs: bool, max_memory: str) -> Run:
+    def _run(self, one: Contender, number: int, name: str, *, with_logs: bool, max_memory: str) -> Run:
         seed = self.run_seed(one, number)
         return Run(
             path=self.path,
@@ -151,7 +152,7 @@ class Experiment:
             seed=seed,
             record=Record(acks=with_logs, link_events=with_logs, max_memory=max_memory),
             backend=self.backend,
-            name=f"{one.key}_run{number}",
+            name=name,
             number=number,
         )
 
@@ -228,6 +229,11 @@ class Experiment:
     def path_name(self) -> str:
         """A short name of the path, for titles."""
         return self.path.name or "unnamed path"
+
+
+def logged(logs: LogsPolicy | Collection[str], name: str) -> bool:
+    """Whether packet logs are to be written of a run of this name, ``cubic_run1``."""
+    return (logs == "all" or (logs == "first" and name.endswith("_run1"))) if isinstance(logs, str) else name in logs
 
 
 def _refuse_unlimited(path: NetworkPath, schemes: Sequence[Contender]) -> None:

@@ -89,29 +89,6 @@ def rows_to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def numbers_from_csv(file: Path, names: Sequence[str]) -> dict[str, npt.NDArray[np.float64]]:
-    """Columns of numbers of a CSV file, NaN where nothing stands; those of the names that the file has.
-
-    Raises:
-        ResultsError: The file cannot be read, or something else than a number stands there.
-    """
-    try:
-        with file.open(encoding="utf-8", newline="") as text:
-            head, *rows = csv.reader(text)
-        places = {name: head.index(name) for name in names if name in head}
-        return {
-            name: np.array([row[place] or "nan" for row in rows], dtype=np.float64) for name, place in places.items()
-        }
-    except (OSError, ValueError, IndexError) as error:
-        raise ResultsError(
-            "results-damaged",
-            f"the series of a run cannot be read: {error}",
-            where=str(file),
-            expected="what `ccgym evaluate` or `ccgym report analyze` wrote",
-            hint="delete the file and evaluate again: what is missing is run again",
-        ) from error
-
-
 def write_csv(file: str | os.PathLike[str], table: Table) -> None:
     """Write a table as CSV; :class:`ResultsError` where that cannot be done."""
     try:

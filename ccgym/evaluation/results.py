@@ -21,6 +21,7 @@ from ccgym.errors import ConfigError, ResultsError, did_you_mean, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
 from ccgym.evaluation.differences import Difference, Direction, differences
 from ccgym.evaluation.frames import import_pandas, to_frame, write_csv
+from ccgym.evaluation.kept_series import read_series, series_file
 from ccgym.evaluation.results_file import (
     RESULTS_FILE,
     Measurement,
@@ -33,13 +34,9 @@ from ccgym.evaluation.run_numbers import FLOW_COLUMN, FlowRecord
 from ccgym.evaluation.scheme_summary import CellFailure, CellResult, SchemeSummary
 from ccgym.evaluation.spread import Spread
 from ccgym.schemes.style import SchemeStyle
-from ccgym.units import NS_PER_MS
 
 if TYPE_CHECKING:
     import pandas as pd
-
-SERIES_STEP_NS: Final = 100 * NS_PER_MS
-"""Intervals of the CSV of a run: a tenth of the recorded series, some 20 kB per flow and 30 s."""
 
 RUN_COLUMNS: Final[Mapping[str, str]] = {
     "scheme": "key of the scheme, as in file names",
@@ -316,24 +313,19 @@ def series_frame(results: ResultSet) -> pd.DataFrame:
     pandas = import_pandas()
     parts = []
     for cell in results.cells:
-        file = results.directory / series_file(cell.name)
-        if not file.exists():
+        series = read_series(results.directory, cell)
+        if series is None:
             raise ResultsError(
                 "results-damaged",
-                "the file is missing",
-                where=str(file),
+                "the series of a run are missing",
+                where=str(results.directory / series_file(cell.name)),
                 hint="evaluate again: what is missing is run again",
             )
-        part = pandas.read_csv(file).rename(columns={"scheme": "flow_scheme"})
+        part = pandas.DataFrame(series).rename(columns={"scheme": "flow_scheme"})
         part.insert(0, "scheme", cell.scheme)
         part.insert(1, "run", cell.run)
         parts.append(part)
     return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame()
-
-
-def series_file(name: str) -> str:
-    """The CSV of a run over time, in the results directory: ``cubic_run1.csv``."""
-    return f"{name}.csv"
 
 
 def ordered(cells: Iterable[CellResult], styles: Sequence[SchemeStyle]) -> tuple[CellResult, ...]:

@@ -375,14 +375,18 @@ def _delays_ms(packets: PacketLog | None, flow: int, ends: npt.NDArray[np.int64]
     mean, low, high = (np.full(ends.size, np.nan) for _ in range(3))
     if packets is not None and ends.size:
         log = packets.of_flow(flow)
-        place = np.searchsorted(ends, log.departure_ns, side="left")
-        # Packets are in order already, but for reordered ones.
-        order = np.argsort(place, kind="stable")
-        order = order[place[order] < ends.size]
-        place, delays = place[order], log.delay_ns[order] / 1e6
-        first = np.flatnonzero(np.diff(place, prepend=-1))
-        if first.size:
-            mean[place[first]] = np.add.reduceat(delays, first) / np.diff(first, append=place.size)
-            low[place[first]] = np.minimum.reduceat(delays, first)
-            high[place[first]] = np.maximum.reduceat(delays, first)
+        times, delays = log.departure_ns, log.delay_ns / 1e6
+        if np.all(times[1:] >= times[:-1]):
+            last = np.searchsorted(times, ends, side="right")
+        else:  # packets were reordered
+            place = np.searchsorted(ends, times, side="left")
+            order = np.argsort(place, kind="stable")
+            delays, last = delays[order], np.searchsorted(place[order], np.arange(ends.size), side="right")
+        counts = np.diff(last, prepend=0)
+        there = counts > 0
+        if there.any():
+            delays, first = delays[: last[-1]], (last - counts)[there]
+            mean[there] = np.add.reduceat(delays, first) / counts[there]
+            low[there] = np.minimum.reduceat(delays, first)
+            high[there] = np.maximum.reduceat(delays, first)
     return {"one_way_delay_ms": mean, "one_way_delay_min_ms": low, "one_way_delay_max_ms": high}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -18,9 +18,10 @@ from ccgym.evaluation.budget import Budget
 from ccgym.evaluation.counterfactual import causes
 from ccgym.evaluation.directory import claim, held_parameters
 from ccgym.evaluation.engine import Reduced, Reduction, RemoteExecutor, RunOutcome, measure
-from ccgym.evaluation.experiment import EDITED, Experiment, LogsPolicy
+from ccgym.evaluation.experiment import EDITED, Experiment, LogsPolicy, logged
 from ccgym.evaluation.flags import flag_dicts, flags
-from ccgym.evaluation.frames import to_csv
+from ccgym.evaluation.kept_arrays import packed
+from ccgym.evaluation.kept_series import SERIES_STEP_NS, kept_series, series_file
 from ccgym.evaluation.observer import Observer, Silent
 from ccgym.evaluation.pantheon.packet_logs import has_raw_logs, what_is_wrong, write_packet_logs
 from ccgym.evaluation.pantheon.write import write_pantheon_files
@@ -29,7 +30,7 @@ from ccgym.evaluation.prepared_run import MAX_MEMORY, memory_bytes
 from ccgym.evaluation.probe import probe
 from ccgym.evaluation.progress_file import ProgressFile
 from ccgym.evaluation.provenance import provenance
-from ccgym.evaluation.results import SERIES_STEP_NS, ResultSet, ordered, series_file
+from ccgym.evaluation.results import ResultSet, ordered
 from ccgym.evaluation.results_file import write_results
 from ccgym.evaluation.run import Contender, Run
 from ccgym.evaluation.run_record import RunRecord, series_table
@@ -50,7 +51,7 @@ def run_experiment(
     out: Path,
     *,
     jobs: int | None = None,
-    logs: LogsPolicy = "none",
+    logs: LogsPolicy | Collection[str] = "none",
     raw_logs: bool = False,
     observer: Observer | None = None,
     command: Sequence[str] = (),
@@ -71,7 +72,7 @@ def run_experiment(
         experiment: What to run.
         out: The results directory; made if it does not exist.
         jobs: Runs at a time; by default all processors simulate, and real packets have the machine to themselves.
-        logs: Of which runs packet logs are written.
+        logs: Of which runs packet logs are written; also their names, as in ``cubic_run1``.
         raw_logs: Whether the raw logs of Pantheon's tunnel are among them.
         observer: Receives the progress.
         command: The command line, for the record.
@@ -108,7 +109,7 @@ def run_experiment(
         claim(out, experiment.parameters(), may_differ=MAY_GROW if grow else edited)
         outcomes = measure(
             experiment.planned(logs, max_memory),
-            reduce=_evaluation(out, raw_logs=raw_logs),
+            reduce=_evaluation(out, logs, raw_logs=raw_logs),
             store=store,
             jobs=jobs,
             observer=observer,
@@ -119,10 +120,10 @@ def run_experiment(
             progress=progress,
         )
         for outcome in outcomes:
-            if outcome.kept and outcome.run.record.link_events and not outcome.data["log_files"]:
+            if outcome.kept and logged(logs, outcome.run.name) and not outcome.data["log_files"]:
                 observer.notice(f"{outcome.run.name}: {NO_LOGS}")
         results = _result_set(experiment, outcomes, out, command, started)
-        write_pantheon_files(results, experiment, out)
+        write_pantheon_files(results, experiment, out, runs=logs != "none")
         write_results(out, results.as_dict(), results.rows())
     return results
 
@@ -143,28 +144,30 @@ def _probed(experiment: Experiment, runs_on: Backend) -> str:
     )
 
 
-def _evaluation(out: Path, *, raw_logs: bool) -> Reduction:
-    """Keeps a run's numbers, curves and series, and writes its packet logs into the results directory."""
+def _evaluation(out: Path, asked: LogsPolicy | Collection[str], *, raw_logs: bool) -> Reduction:
+    """Keeps a run's numbers, curves and series, and writes its packet logs into the results directory: those of real
+    packets that nobody asked for compressed."""
 
     def reduce(run: Run, record: RunRecord) -> Reduced:
         record = _with_program_logs(run, record, out)
         assert record.metrics is not None
-        logs = write_packet_logs(run, record, out, raw=raw_logs) if run.record.link_events else {}
-        series = to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS)))
+        pack = not logged(asked, run.name)
+        raw = raw_logs and not pack
+        logs = write_packet_logs(run, record, out, raw=raw, pack=pack) if run.record.link_events else {}
+        series = kept_series(series_table(record, Nanoseconds(SERIES_STEP_NS)))
         invalid = record.metrics.invalid_reason(run.duration_ns / 1e9)
         data = {
             "record": record.as_dict(),
             "invalid": invalid,
             "log_files": logs,
-            "series_sha256": hashlib.sha256(series.encode()).hexdigest(),
         }
-        return Reduced(data, record.curves().to_bytes(), {series_file(run.name): series})
+        return Reduced(data, packed({**record.curves().arrays(), **series}))
 
     def missing(run: Run, stored: StoredRun) -> str | None:
         if wrong := _wrong_series(out / series_file(run.name), stored.data.get("series_sha256")):
             return wrong
         logs = stored.data["log_files"]
-        if not run.record.link_events or (run.real and not logs):
+        if not logged(asked, run.name) or (run.real and not logs):
             return None
         if raw_logs and not run.real and not has_raw_logs(logs):
             return ""
@@ -175,15 +178,12 @@ def _evaluation(out: Path, *, raw_logs: bool) -> Reduction:
 
 
 def _wrong_series(file: Path, known: str | None) -> str | None:
-    """What is wrong with the series of a run; ``known`` is their checksum, None of a run before they had one."""
+    """What is wrong with the CSV in which the version before kept series; ``known`` is its checksum."""
     try:
-        content = read_bytes(file, MAX_ARRAYS_BYTES)
-    except FileNotFoundError:
-        return f"{file.name} is missing"
-    except UnreadableError as error:
-        return f"{file.name} {error}"
-    matches = known is None or hashlib.sha256(content).hexdigest() == known
-    return None if matches else f"{file.name} was cut off or edited"
+        matches = known is None or hashlib.sha256(read_bytes(file, MAX_ARRAYS_BYTES)).hexdigest() == known
+    except (FileNotFoundError, UnreadableError):
+        matches = False
+    return None if matches else f"{file.name} is missing, cut off or edited"
 
 
 def _with_program_logs(run: Run, record: RunRecord, out: Path) -> RunRecord:

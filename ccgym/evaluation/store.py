@@ -1,9 +1,13 @@
 """The runs that a directory keeps, found again by all that decided them.
 
-``runs/<key>.json`` appears when a run ends, whole or not at all; the key is the digest of the run and of what was made
-of it (:class:`~ccgym.evaluation.engine.Reduction`). So an interrupted command goes on where it stopped, further schemes
-or repetitions only add to what is there, and runs of another version of ccgym or of a policy are not mixed up with
-these. Arrays are in ``runs/<key>.npz``. What is damaged is noticed by checksums.
+A run is one file, which appears when it ends, whole or not at all; its key is the digest of the run and of what was
+made of it (:class:`~ccgym.evaluation.engine.Reduction`). So an interrupted command goes on where it stopped, further
+schemes or repetitions only add to what is there, and runs of another version of ccgym or of a policy are not mixed up
+with these. What is damaged is noticed by checksums.
+
+``runs/<key>.json`` is a run of plain data. One with arrays is ``runs/<key>.npz``, which numpy reads: the arrays, the
+same document as ``run.json``, and the SHA-256 of all before it as the archive's comment. The version before kept the
+document of such a run next to its arrays; both are read.
 """
 
 from __future__ import annotations
@@ -11,18 +15,32 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, fields
-from io import TextIOWrapper
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from ccgym.evaluation.directory import RUNS_DIRECTORY, Kind, lock_directory
+from ccgym.evaluation.kept_arrays import DAMAGED, LEVEL
 from ccgym.evaluation.run import Run
-from ccgym.files import MAX_ARRAYS_BYTES, UnreadableError, atomic_write, read_bytes, read_json
+from ccgym.files import (
+    MAX_ARRAYS_BYTES,
+    MAX_JSON_BYTES,
+    UnreadableError,
+    atomic_write,
+    parse_json,
+    read_bytes,
+    read_json,
+)
 
 FORMAT: Final = "ccgym-kept-run"
 FORMAT_VERSION: Final = 1
 KEY_DIGITS: Final = 20
 """Characters of the digest in file names."""
+_DOCUMENT: Final = "run.json"
+"""What the document of a run is called next to its arrays."""
+_SUM_CHARACTERS: Final = 64
+"""Length of a SHA-256 as text."""
 
 
 @dataclass(frozen=True)
@@ -87,30 +105,13 @@ class RunStore:
         """
         file = self.directory / run_file(run, reduction)
         try:
-            document: dict[str, Any] = read_json(file)
-            body = document["body"]
-            if document["format"] != FORMAT or document["version"] != FORMAT_VERSION:
-                return Damage(f"{file.name} is of another version of ccgym")
-            if _checksum(json.dumps(body)) != document["sha256"]:
-                return Damage(f"{file.name} does not match its checksum")
-            stored = StoredRun(**body)
-            if (stored.digest, stored.reduction) != (run.digest, reduction):
-                return Damage(f"{file.name} is of another run")
+            stored = read_run(file)
         except FileNotFoundError:
             return None
         except UnreadableError as error:
-            return Damage(f"{file.name} {error}")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            return Damage(f"{file.name} is cut off or damaged ({type(error).__name__})")
-        if stored.arrays_sha256 is not None:
-            arrays = file.with_suffix(".npz")
-            try:
-                if hashlib.sha256(read_bytes(arrays, MAX_ARRAYS_BYTES)).hexdigest() != stored.arrays_sha256:
-                    return Damage(f"{arrays.name} does not match its checksum")
-            except FileNotFoundError:
-                return Damage(f"{arrays.name} is missing")
-            except UnreadableError as error:
-                return Damage(f"{arrays.name} {error}")
+            return Damage(str(error))
+        if (stored.digest, stored.reduction) != (run.digest, reduction):
+            return Damage(f"{file.stem} is of another run")
         return stored
 
     def save(self, run: Run, stored: StoredRun, arrays: bytes | None = None) -> StoredRun:
@@ -122,21 +123,69 @@ class RunStore:
             arrays: The content of an ``.npz`` file.
         """
         file = self.directory / run_file(run, stored.reduction)
-        if arrays is not None:
-            atomic_write(file.with_suffix(".npz"), arrays)
         text = json.dumps({field.name: getattr(stored, field.name) for field in fields(stored)})
         document = (
-            f'{{"format": "{FORMAT}", "version": {FORMAT_VERSION}, "sha256": "{_checksum(text)}", "body": {text}}}'
+            f'{{"format": "{FORMAT}", "version": {FORMAT_VERSION}, "sha256": "{_sum(text.encode())}", "body": {text}}}'
         )
-        # The last file to appear: with it the run is complete.
-        atomic_write(file, document + "\n")
+        if arrays is None:
+            atomic_write(file, document + "\n")
+        else:
+            content = BytesIO(arrays)
+            with ZipFile(content, "a", ZIP_DEFLATED, compresslevel=LEVEL) as archive:
+                archive.writestr(_DOCUMENT, document + "\n")
+                archive.comment = b"." * _SUM_CHARACTERS
+            whole = content.getvalue()[:-_SUM_CHARACTERS]
+            atomic_write(file.with_suffix(".npz"), whole + hashlib.sha256(whole).hexdigest().encode())
+            file.unlink(missing_ok=True)  # that of the version before
         return StoredRun(**json.loads(text))
 
 
-def _checksum(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def read_run(file: Path) -> StoredRun:
+    """A run that is kept in a file, ``.json`` or ``.npz``, once its checksums are right.
+
+    Raises:
+        FileNotFoundError: It is not there.
+        UnreadableError: It is damaged; the error says which file, and why.
+    """
+    arrays, content = file.with_suffix(".npz"), None
+    try:
+        content = read_bytes(arrays, MAX_ARRAYS_BYTES)
+    except FileNotFoundError:
+        pass
+    except UnreadableError as error:
+        raise UnreadableError(f"{arrays.name} {error}") from None
+    whole = content is not None and _sum(content[:-_SUM_CHARACTERS]).encode() == content[-_SUM_CHARACTERS:]
+    file = arrays if whole else file.with_suffix(".json")
+    try:
+        if whole:
+            assert content is not None
+            with ZipFile(BytesIO(content)) as archive, archive.open(_DOCUMENT) as member:
+                document = parse_json(member.read(MAX_JSON_BYTES))
+        else:
+            document = read_json(file)
+        if document["format"] != FORMAT or document["version"] != FORMAT_VERSION:
+            raise UnreadableError("is of another version of ccgym")
+        if _sum(json.dumps(document["body"]).encode()) != document["sha256"]:
+            raise UnreadableError("does not match its checksum")
+        stored = StoredRun(**document["body"])
+    except FileNotFoundError:
+        if content is None:
+            raise
+        raise UnreadableError(f"{arrays.name} does not match its checksum") from None
+    except UnreadableError as error:
+        raise UnreadableError(f"{file.name} {error}") from None
+    except DAMAGED as error:
+        raise UnreadableError(f"{file.name} is cut off or damaged ({type(error).__name__})") from None
+    if stored.arrays_sha256 is not None and not whole and (content is None or _sum(content) != stored.arrays_sha256):
+        raise UnreadableError(f"{arrays.name} {'is missing' if content is None else 'does not match its checksum'}")
+    return stored
 
 
-def run_file(run: Run, reduction: str) -> str:
-    """The file of a run, relative to the results directory; its arrays are next to it, with the suffix ``.npz``."""
-    return f"{RUNS_DIRECTORY}/{_checksum(f'{run.digest} {reduction}')[:KEY_DIGITS]}.json"
+def _sum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def run_file(run: Run, reduction: str, *, arrays: bool = False) -> str:
+    """The file of a run, relative to the results directory."""
+    key = _sum(f"{run.digest} {reduction}".encode())[:KEY_DIGITS]
+    return f"{RUNS_DIRECTORY}/{key}{'.npz' if arrays else '.json'}"

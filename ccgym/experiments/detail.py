@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +12,11 @@ import numpy.typing as npt
 
 from ccgym.errors import ResultsError
 from ccgym.evaluation.ccperf_metrics import CcperfMetrics
+from ccgym.evaluation.kept_arrays import packed, read_arrays
 from ccgym.evaluation.run import Run
 from ccgym.evaluation.run_record import RunRecord
-from ccgym.files import MAX_ARRAYS_BYTES, UnreadableError, read_bytes, read_json
+from ccgym.evaluation.store import read_run
+from ccgym.files import UnreadableError
 
 VERSION: Final = 3
 """Rises with what is kept."""
@@ -23,6 +24,7 @@ MAX_POINTS: Final = 150
 """Points of a series; several samples become one."""
 FLOW_SERIES: Final = ("throughput_mbps", "srtt_ms", "in_flight")
 """The series of a flow: payload that arrived, Mbit/s; smoothed round-trip time; packets in flight."""
+_ARRAYS: Final = ("ends_s", "values")
 
 _Floats = npt.NDArray[np.float64]
 
@@ -107,9 +109,8 @@ def series(run: Run, record: RunRecord) -> bytes:
             mean(flow["in_flight_bytes"]) / spec.packet_bytes,
         ]
     rows.append(mean(record.series["link"]["queue_packets"]))
-    content = io.BytesIO()
-    np.savez_compressed(content, ends_s=ends_s.astype(np.float32), values=np.asarray(rows, dtype=np.float32))
-    return content.getvalue()
+    found = ends_s.astype(np.float32), np.asarray(rows, dtype=np.float32)
+    return packed(dict(zip(_ARRAYS, found, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -140,13 +141,9 @@ class KeptRun:
             FileNotFoundError: It is not there.
         """
         try:
-            kept = read_json(file)["body"]["data"]["detail"]
-            content = read_bytes(file.with_suffix(".npz"), MAX_ARRAYS_BYTES)
-            with np.load(io.BytesIO(content)) as arrays:
-                return cls(kept, {name: arrays[name] for name in arrays.files})
-        except FileNotFoundError:
-            raise
-        except (UnreadableError, OSError, KeyError, ValueError) as error:
+            kept = read_run(file).data["detail"]
+            return cls(kept, read_arrays(file.with_suffix(".npz"), lambda arrays: {n: arrays[n] for n in _ARRAYS}))
+        except (UnreadableError, KeyError, TypeError) as error:
             raise ResultsError(
                 "results-damaged",
                 f"the kept run cannot be read: {error}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Mapping
 from contextlib import closing
@@ -10,11 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ccgym.evaluation.backends import RECORDED
 from ccgym.evaluation.observer import Observer, Silent
+from ccgym.evaluation.pantheon import tunnel_log_file
+from ccgym.evaluation.pantheon.packet_logs import PACKED
 from ccgym.evaluation.pantheon.write import run_text
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.scheme_summary import CellResult
 from ccgym.files import atomic_write
+from ccgym.invocation import command
 from ccgym.report import pantheon_words as words
 from ccgym.report.differences_table import EXPLANATION as DIFFERENCES_EXPLAINED
 from ccgym.report.differences_table import MOST_ON_SCREEN, differences_table
@@ -39,6 +44,18 @@ def write_tables(results: ResultSet, directory: Path) -> None:
     """Write the table as Markdown and as CSV."""
     atomic_write(directory / MARKDOWN_FILE, markdown(results))
     atomic_write(directory / CSV_FILE, exact_table(results).csv())
+
+
+def logs_text(results: ResultSet, directory: Path) -> str:
+    """How one gets the packet logs of the runs that have none; empty where all have, and of recorded runs."""
+    logs = [directory / tunnel_log_file(cell.scheme, cell.run) for cell in results.cells]
+    lacking = [log for log in logs if not log.exists()]
+    if results.backend == RECORDED or not lacking:
+        return ""
+    whence = "another evaluation with --logs all has"
+    if not results.real or all(log.with_name(log.name + PACKED).exists() for log in lacking):
+        whence = f"{command('logs')} {shlex.quote(str(directory))} writes"
+    return f"{whence} the packet logs of every run, as Pantheon's own tools need them"
 
 
 def build_report(
@@ -67,6 +84,7 @@ def build_report(
 def _build(
     results: ResultSet, directory: Path, jobs: int | None, observer: Observer, drawn: FigureCache, runs: bool
 ) -> None:
+    from ccgym.report.drawing_process import DrawingProcess
     from ccgym.report.explore import write_explore
     from ccgym.report.figure_cache import digest
     from ccgym.report.figures import figures_of
@@ -76,10 +94,11 @@ def _build(
 
     inputs = {cell.name: digest(run_inputs(directory, cell)) for cell in results.cells if runs}
     files = {cell.name: [one.file for one in cell_files(directory, cell)] for cell in results.cells if runs}
+    files |= {one.name: figure_files(directory / one.name, paper=runs) for one in figures_of("evaluation")}
     current = frozenset(name for name in inputs if drawn.is_current(name, inputs[name], files[name]))
     missing = len(inputs) - len(current)
     summary = digest(_numbers(results))
-    everything = digest(summary, *inputs.values())
+    everything = digest(summary, logs_text(results, directory), *inputs.values())
     if missing:
         observer.begin("figures", missing)
         # Closed: when the report ends, so do the processes that draw.
@@ -89,16 +108,27 @@ def _build(
                     drawn.note(cell.name, inputs[cell.name], files[cell.name])
                     observer.advance("figures")
     observer.begin("report", 4)
-    for one in figures_of("evaluation"):
-        draw = partial(write_figure, one.draw, directory / one.name, results, paper=runs)
-        drawn.renew(one.name, summary, figure_files(directory / one.name, paper=runs), draw)
-    observer.advance("report")
+    outdated = [one for one in figures_of("evaluation") if not drawn.is_current(one.name, summary, files[one.name])]
+    tasks = [partial(write_figure, one.draw, directory.absolute() / one.name, results, paper=runs) for one in outdated]
+    # The last figure takes as long as the others and the page to explore.
+    beside = DrawingProcess([tasks.pop()]) if tasks and jobs != 1 else None
+    try:
+        for task in tasks:
+            task()
+        observer.advance("report")
+        write_explore(results, directory)
+        observer.advance("report")
+        if beside is not None:
+            beside.wait()
+    finally:
+        if beside is not None:
+            beside.end()
+    for one in outdated:
+        drawn.note(one.name, summary, files[one.name])
     report, pdf = page(results, directory, runs=runs), directory / PDF_FILE
     drawn.renew(PDF_FILE, everything, [pdf], lambda: write_pdf(report, directory, pdf))
     observer.advance("report")
     atomic_write(directory / HTML_FILE, report.html(directory))
-    observer.advance("report")
-    write_explore(results, directory)
     observer.advance("report")
 
 
@@ -154,6 +184,8 @@ def page(results: ResultSet, directory: Path, *, runs: bool = True) -> Page:
         blocks.append(
             Text(f"Each run over time is in {EXPLORE_FILE}; --figures all draws them as files, too.", "muted")
         )
+    if logs := logs_text(results, directory):
+        blocks.append(Text(f"{logs[0].upper()}{logs[1:]}." if results.real else f"{logs}.", "muted"))
     for one in results.schemes:
         blocks += [Heading(one.style.label, one.style.key), Text(f"{one.summary()}.")]
         blocks += [_run(results, cell, one.style.label, directory, figures=runs) for cell in one.runs]

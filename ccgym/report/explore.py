@@ -22,8 +22,8 @@ from matplotlib.markers import MarkerStyle
 
 from ccgym.evaluation.backends import PLACES, SIMULATED
 from ccgym.evaluation.curves import RunCurves
-from ccgym.evaluation.frames import numbers_from_csv
-from ccgym.evaluation.results import SERIES_STEP_NS, ResultSet, series_file
+from ccgym.evaluation.kept_series import SERIES_STEP_NS, read_series
+from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.scheme_summary import CellResult, SchemeSummary
 from ccgym.evaluation.spread import Spread
 from ccgym.invocation import command
@@ -332,11 +332,9 @@ Key = tuple[int, int, int]
 
 def _series(cell: CellResult, directory: Path) -> dict[Key, FloatArray]:
     """The series of a run in steps of 100 ms: those that are known."""
-    file = directory / series_file(cell.name)
-    if not file.exists():
+    columns = read_series(directory, cell)
+    if columns is None:
         return {}
-    names = [line.column for panel in PANELS for line in panel.lines]
-    columns = numbers_from_csv(file, [*names, "flow"])
     flows = columns["flow"]
     tables = {int(flow): {k: v[flows == flow] for k, v in columns.items()} for flow in np.unique(flows)}
     count = next((table["flow"].size for table in tables.values()), 0)

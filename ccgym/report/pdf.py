@@ -6,13 +6,12 @@ Blocks follow one another; what a reader of the HTML opens is open here, and beg
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Final
 
 import matplotlib as mpl
-from fpdf import FPDF, FontFace
-from fpdf.enums import TableBordersLayout
+from fpdf import FPDF
 from fpdf.fonts import TTFFont
 from PIL import Image
 
@@ -31,6 +30,8 @@ TONE_COLORS: Final[dict[Tone, str]] = {"good": GOOD, "bad": BAD, "unknown": MUTE
 """Tones of cells on paper."""
 MIN_SIZE: Final = 2.0
 """Points of the smallest letters; a table that needs smaller ones, as of a thousand flows, is left out."""
+PADDING_IN: Final = 0.02
+"""Room around the text of a cell, inches."""
 CHARACTER: Final = 0.62
 """Width of a character as a fraction of the font size."""
 
@@ -159,21 +160,33 @@ def _table(paper: _Paper, table: Table) -> None:
     if size < MIN_SIZE:
         paper.lines(f"A table of {len(widths)} columns is on the page only.", 8, color=MUTED)
         return
-    paper.set_font("sans", size=size)
-    paper.set_text_color(INK)
+    height, scale = 1.4 * size / 72, paper.epw / sum(widths)
+    align = ["L" if one.align == "left" else "R" for one in table.columns]
+
+    def write(texts: Sequence[str], bold: str, colors: Iterable[str]) -> None:
+        """The cells of a row, with a rule above it; of the heading, which each sheet begins with, in bold without."""
+        lines = list(zip_longest(*(text.split("\n") for text in texts), fillvalue=""))
+        if paper.left_in < len(lines) * height + PADDING_IN:
+            paper.add_page()
+            if not bold:
+                write(head, "B", [INK] * len(head))
+        if not bold:
+            paper.line(paper.l_margin, paper.y + PADDING_IN, paper.l_margin + paper.epw, paper.y + PADDING_IN)
+            paper.ln(2 * PADDING_IN)
+        paper.set_font("sans", bold, size)
+        for line in lines:
+            for width, text, side, color in zip(widths, line, align, colors, strict=True):
+                paper.set_text_color(color)
+                paper.cell(scale * width, height, text, align=side)
+            paper.ln(height)
+
+    # The table of fpdf2 looks for the breaks of lines in each cell, twice; ours are known.
     paper.set_draw_color("#d8d8d8")
-    with paper.table(
-        borders_layout=TableBordersLayout.HORIZONTAL_LINES,
-        col_widths=widths,
-        text_align=["LEFT" if one.align == "left" else "RIGHT" for one in table.columns],
-        line_height=1.4 * size / 72,
-        padding=0.02,
-        headings_style=FontFace(emphasis="BOLD"),
-    ) as made:
-        made.row([one.folded for one in table.columns])
-        for row, cells in zip(table.rows, rows, strict=True):
-            line = made.row()
-            for column, text in zip(table.columns, cells, strict=True):
-                tone = table.cell(row, column).tone or row.tone
-                line.cell(text, style=FontFace(color=MUTED if column.group else TONE_COLORS.get(tone, INK)))
+    margin, paper.c_margin = paper.c_margin, PADDING_IN
+    head = [one.folded for one in table.columns]
+    write(head, "B", [INK] * len(head))
+    for row, cells in zip(table.rows, rows, strict=True):
+        tones = [MUTED if c.group else TONE_COLORS.get(table.cell(row, c).tone or row.tone, INK) for c in table.columns]
+        write(cells, "", tones)
+    paper.c_margin = margin
     paper.ln(0.1)

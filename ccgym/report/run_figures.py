@@ -1,30 +1,21 @@
-"""The figures of every run, drawn by several processes.
-
-Drawing holds the interpreter's lock, so threads would not help. A worker is a plain process: it reads its tasks from
-standard input and the stored curves from the results directory, and writes a byte to standard output after each run.
-Once its parent has ended, that write fails and the worker ends. So it outlives its parent by one run at most, however
-the parent ended, and leaves nothing else behind.
-"""
+"""The figures of every run, drawn by several processes from the stored curves."""
 
 from __future__ import annotations
 
 import os
-import pickle
-import signal
-import subprocess
-import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
-from ccgym.emulation.process import environment
 from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.metrics import RunMetrics
 from ccgym.evaluation.pantheon import figure_file
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.scheme_summary import CellResult
+from ccgym.report.drawing_process import DrawingProcess, Task
 from ccgym.report.figures import RegisteredFigure, figures_of
 from ccgym.report.style import PAPER, PAPER_SUFFIX, SCREEN, house_style, save, save_compact
 
@@ -33,14 +24,6 @@ WORTH_A_PROCESS: Final = 6
 
 DRAWN_FLOWS: Final = 60
 """A figure of a run shows the first flows, up to this number: more cannot be told apart, and take minutes to draw."""
-
-_DRAWN: Final = b"."
-"""What a worker writes after each run."""
-
-
-Task: TypeAlias = tuple[str, int, dict[str, tuple[RunMetrics, str]]]
-"""A run to draw: key of the scheme, number, and of each of Pantheon's links numbers for the legends and the file of the
-curves."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +67,8 @@ def run_inputs(directory: Path, cell: CellResult) -> bytes:
     return b"".join(parts)
 
 
-def draw_run(directory: Path, task: Task) -> None:
-    """Draw the figures of a run."""
-    scheme, run, links = task
+def draw_run(directory: Path, scheme: str, run: int, links: Mapping[str, tuple[RunMetrics, str]]) -> None:
+    """Draw the figures of a run: of each of its :func:`cell_links`."""
     for link, (metrics, file) in links.items():
         curves = RunCurves.load(directory / file)
         curves = replace(curves, flows=curves.flows[:DRAWN_FLOWS])
@@ -115,65 +97,23 @@ def drawn_runs(
     if workers <= 1 or len(missing) < WORTH_A_PROCESS:
         for cell in results.cells:
             if cell.name in names:
-                draw_run(directory, _task(cell))
+                _task(directory, cell)()
             yield cell
         return
-    started: list[_Worker] = []
+    started: list[DrawingProcess] = []
     try:
         # In turns, so that runs become ready in their order.
         for first in range(workers):
-            started.append(_Worker(directory, [_task(cell) for cell in missing[first::workers]]))
+            started.append(DrawingProcess([_task(directory, cell) for cell in missing[first::workers]]))
         turns = {cell.name: started[place % workers] for place, cell in enumerate(missing)}
         for cell in results.cells:
-            worker = turns.get(cell.name)
-            if worker is not None and not worker.drew_another():
-                # It ended early: drawn here, what is wrong shows as an error of this process.
-                draw_run(directory, _task(cell))
+            if cell.name in turns:
+                turns[cell.name].wait()
             yield cell
     finally:
         for worker in started:
             worker.end()
 
 
-def _task(cell: CellResult) -> Task:
-    return cell.scheme, cell.run, cell_links(cell)
-
-
-class _Worker:
-    """A process that draws some runs, seen from outside."""
-
-    def __init__(self, directory: Path, tasks: Sequence[Task]) -> None:
-        # A session of its own: control-C in the terminal is for us alone, and we end the process.
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", f"from {__name__} import work; work()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment(),
-            start_new_session=True,
-        )
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError), self._process.stdin as tasks_end:
-            tasks_end.write(pickle.dumps((directory.absolute(), list(tasks))))
-
-    def drew_another(self) -> bool:
-        """Wait for its next run; False if it ended without drawing it."""
-        assert self._process.stdout is not None
-        return self._process.stdout.read(1) == _DRAWN
-
-    def end(self) -> None:
-        """End it at once."""
-        self._process.kill()
-        self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-
-
-def work() -> None:
-    """What a worker does: read the tasks, draw one after the other, and say so."""
-    # When the parent has ended, so does the worker, silently.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    directory, tasks = pickle.load(sys.stdin.buffer)
-    for task in tasks:
-        draw_run(directory, task)
-        os.write(sys.stdout.fileno(), _DRAWN)
+def _task(directory: Path, cell: CellResult) -> Task:
+    return partial(draw_run, directory.absolute(), cell.scheme, cell.run, cell_links(cell))

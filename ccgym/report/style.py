@@ -20,8 +20,11 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import Colormap, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter
@@ -100,6 +103,8 @@ PAPER: Final = Medium(text_pt=8, mark_pt=5, column=True)
 
 PLAIN: Final = FuncFormatter(lambda value, _: f"{value:g}")
 """Numbers of logarithmic axes, without exponents."""
+
+_CANVASES: Final[Mapping[str, Any]] = {"svg": FigureCanvasSVG, "pdf": FigureCanvasPdf, "png": FigureCanvasAgg}
 
 _medium: ContextVar[Medium] = ContextVar("medium", default=SCREEN)
 
@@ -246,9 +251,7 @@ def finish(figure: Figure, title: str = "", handles: Sequence[Line2D] = (), top_
             handles=list(handles), loc="upper left", ncols=len(handles), bbox_to_anchor=(0.005, 1 - 0.36 / height),
             fontsize=10, columnspacing=1.4, handletextpad=0.5,
         )  # fmt: skip
-    figure.set_layout_engine("constrained", rect=(0, 0, 1, 1 - top_in / height))
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    ConstrainedLayoutEngine(rect=(0, 0, 1, 1 - top_in / height)).execute(figure)
     return figure
 
 
@@ -281,9 +284,15 @@ def save(figure: Figure, path: Path, *, parents: bool = False) -> None:
     kind = path.suffix[1:].lower()
     date = {"svg": "Date", "pdf": "CreationDate"}.get(kind)
     buffer = io.BytesIO()
-    # What is drawn as pixels in a PDF has to be sharp in print.
-    dpi = PRINT_DPI if medium().column else "figure"
-    figure.savefig(buffer, format=kind, metadata={date: None} if date else {}, dpi=dpi)
+    canvas, dpi = figure.canvas, figure.dpi
+    if medium().column:
+        figure.set_dpi(PRINT_DPI)  # what is drawn as pixels in a PDF has to be sharp in print
+    try:
+        # Figure.savefig draws everything twice, once to find out where things are; our figures are arranged already.
+        getattr(_CANVASES[kind](figure), f"print_{kind}")(buffer, metadata={date: None} if date else {})
+    finally:
+        figure.set_canvas(canvas)
+        figure.set_dpi(dpi)
     atomic_write(path, buffer.getvalue(), parents=parents)
 
 

@@ -26,6 +26,7 @@ from ccgym.evaluation.engine import Reduction, measure
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.run import Run, contender
 from ccgym.evaluation.run_bundle import code, difference, make_runs, packed
+from ccgym.evaluation.store import read_run
 from tests.integration.tiny_agent import TINY
 from tests.refusals import refused
 
@@ -38,8 +39,8 @@ needs_ray = pytest.mark.skipif(
 
 def kept(out: Path) -> dict[str, tuple[Any, ...]]:
     """What is kept of each run, but for times, by file."""
-    bodies = {file.name: json.loads(file.read_text())["body"] for file in (out / "runs").glob("*.json")}
-    return {name: (one["trajectory_hash"], one["data"], one["arrays_sha256"]) for name, one in bodies.items()}
+    runs = {file.name: read_run(file) for file in (out / "runs").iterdir()}
+    return {name: (one.trajectory_hash, one.data, one.arrays_sha256) for name, one in runs.items()}
 
 
 # --- What travels ----------------------------------------------------------------------------------------------------
@@ -218,7 +219,7 @@ def test_killed_workers_and_drivers_change_nothing_but_time(
     give_up = time.monotonic() + 200
 
     def ended() -> int:
-        return len(list((there / "runs").glob("*.json")))
+        return len(list((there / "runs").glob("[!.]*")))
 
     try:
         killed = 0

@@ -48,7 +48,7 @@ def numbers(results: ResultSet) -> list[Any]:
 
 def run_file(out: Path, results: ResultSet, scheme: str, run: int) -> Path:
     (found,) = (cell for cell in results.cells if (cell.scheme, cell.run) == (scheme, run))
-    return (out / found.curves).with_suffix(".json")
+    return out / found.curves
 
 
 def sweep(out: Path, made: Experiment | None = None, **options: Any) -> tuple[ResultSet, Watching]:
@@ -182,7 +182,7 @@ def test_only_what_is_missing_or_damaged_is_run_again(tmp_path: Path) -> None:
     again, watcher = sweep(tmp_path)
     assert sorted(watcher.names) == ["bbr_run1", "cubic_run2"]
     assert len(watcher.notices) == 1
-    assert f"cubic_run2: {damaged.name} is not JSON" in watcher.notices[0]
+    assert f"cubic_run2: {damaged.name} does not match its checksum" in watcher.notices[0]
     assert numbers(again) == numbers(first)
     assert not list(tmp_path.rglob("*.partial"))
 
@@ -216,7 +216,7 @@ def times(results: ResultSet) -> list[tuple[float, float]]:
 
 def test_runs_in_virtual_time_follow_one_another(tmp_path: Path) -> None:
     before = time.time()
-    results, _ = sweep(tmp_path, jobs=4)
+    results, _ = sweep(tmp_path, jobs=4, logs="first")
     spans = times(results)
     assert spans[0][0] >= before
     assert all(start == pytest.approx(end, abs=1e-6) for (_, end), (start, _) in zip(spans, spans[1:]))
@@ -240,7 +240,7 @@ def test_an_ignored_run_has_no_statistics_in_its_file(tmp_path: Path) -> None:
     # The second flow starts when its packets cannot arrive before the end.
     path = NetworkPath(rate="12mbps", rtt="200ms")
     made = experiment(path=path, schemes=parse_contenders("cubic"), runs=1, flows=2, interval_ns=1_950_000_000)
-    results, _ = sweep(tmp_path, made)
+    results, _ = sweep(tmp_path, made, logs="first")
     assert results.cells[0].invalid is not None
     lines = (tmp_path / "cubic_stats_run1.log").read_text().splitlines()
     assert [line.split(":")[0] for line in lines] == ["Start at", "End at"]

@@ -14,6 +14,7 @@ import pytest
 
 from ccgym.cli.main import main as ccgym
 from ccgym.errors import ResultsError
+from ccgym.evaluation.store import read_run
 from ccgym.report.site import load_results
 from ccgym.report.site.pages import _values
 from tests.browser import Browser, program
@@ -156,8 +157,7 @@ def test_another_condition_and_scheme_show_other_numbers(browser: Browser, pages
     document = json.loads((results / "own_link" / "results.json").read_text(encoding="utf-8"))
     outcome = next(one for one in document["outcomes"] if one["scheme"] == "vegas")
     run = next(one for one in outcome["runs"] if one["condition"] == "queue=160p" and one["run"] == 1)
-    kept = json.loads((results / "own_link" / run["kept"]).read_text(encoding="utf-8"))
-    expected = kept["body"]["data"]["detail"]["tables"]["net"]["mean_agg_throughput_l4"][0]
+    expected = read_run(results / "own_link" / run["kept"]).data["detail"]["tables"]["net"]["mean_agg_throughput_l4"][0]
     assert shown == pytest.approx(expected, abs=0.006)
     best = texts(browser, "#compared tbody tr:nth-child(2) td.best")
     means = {one["scheme"]: one["conditions"][2]["metrics"]["delay"]["mean"] for one in document["outcomes"]}

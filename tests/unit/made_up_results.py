@@ -9,9 +9,10 @@ import numpy as np
 
 from ccgym.config.catalog_file import PublishedResult
 from ccgym.evaluation.curves import FlowCurves, RunCurves
-from ccgym.evaluation.frames import to_csv
+from ccgym.evaluation.kept_arrays import packed
+from ccgym.evaluation.kept_series import kept_series
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
-from ccgym.evaluation.results import ResultSet, series_file
+from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run_numbers import SERIES_COLUMNS, LinkRecord
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.scheme_summary import CellResult
@@ -114,10 +115,9 @@ def series(flows: int = 1, count: int = 300) -> dict[str, np.ndarray]:
 def store(directory: Path, results: ResultSet, flows: int = 1) -> ResultSet:
     """Write what an evaluation keeps of these runs: curves and series."""
     (directory / "runs").mkdir(exist_ok=True)
-    text = to_csv(series(flows))
+    content = packed({**curves(flows).arrays(), **kept_series(series(flows))})
     for one in results.cells:
-        (directory / one.curves).write_bytes(curves(flows).to_bytes())
-        (directory / series_file(one.name)).write_text(text)
+        (directory / one.curves).write_bytes(content)
     return replace(results, directory=directory)
 
 

@@ -195,7 +195,7 @@ def test_the_backend_is_part_of_what_an_experiment_is() -> None:
 
 def test_an_evaluation_over_real_packets(stand_in: StandIn, tmp_path: Path) -> None:
     made = experiment()
-    results = run_experiment(made, tmp_path)
+    results = run_experiment(made, tmp_path, logs="first")
     assert [(cell.scheme, cell.run) for cell in results.cells] == [
         ("cubic", 1), ("cubic", 2), ("tcp_cubic", 1), ("tcp_cubic", 2),
     ]  # fmt: skip

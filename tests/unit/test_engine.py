@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ccgym.config.path import NetworkPath
@@ -26,6 +27,7 @@ from ccgym.evaluation.directory import (
 )
 from ccgym.evaluation.engine import Reduced, Reduction, measure
 from ccgym.evaluation.experiment import Experiment
+from ccgym.evaluation.kept_arrays import packed
 from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.pantheon.packet_logs import fingerprint, what_is_wrong
 from ccgym.evaluation.prepared_run import Record
@@ -214,14 +216,14 @@ def test_a_reduction_may_miss_what_a_run_left_elsewhere(tmp_path: Path) -> None:
 
 
 def arrays(one: Run, record: RunRecord) -> Reduced:
-    return Reduced(throughput(one, record), b"not really an archive")
+    return Reduced(throughput(one, record), packed({"numbers": np.arange(3)}))
 
 
-def kept_run(store: RunStore) -> tuple[Path, Callable[[], StoredRun | Damage | None]]:
-    """A run with arrays in a store: its file, and how to load it."""
-    reduction = Reduction("arrays", 1, arrays)
+def kept_run(store: RunStore, reduce: Any = arrays) -> tuple[Path, Callable[[], StoredRun | Damage | None]]:
+    """A run in a store, with arrays or without: its file, and how to load it."""
+    reduction = Reduction("arrays", 1, reduce)
     (outcome,) = measure([run()], reduce=reduction, store=store)
-    assert outcome.arrays_file.endswith(".npz")
+    assert outcome.arrays_file == (outcome.file if reduce is arrays else "")
     return store.directory / outcome.file, lambda: store.load(run(), reduction.text)
 
 
@@ -250,19 +252,36 @@ def _device(file: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [_truncate, _flip, _empty, _fifo, _device, Path.unlink])
+@pytest.mark.parametrize("reduce", [arrays, throughput])
+def test_damage_is_noticed(tmp_path: Path, damage: Callable[[Path], None], reduce: Any) -> None:
+    with RunStore(tmp_path) as store:
+        file, load = kept_run(store, reduce)
+        assert isinstance(load(), StoredRun)
+        damage(file)
+        found = load()
+    assert found is None if damage is Path.unlink else isinstance(found, Damage)
+
+
+@pytest.mark.parametrize("damage", [_truncate, _flip, _empty, Path.unlink])
 @pytest.mark.parametrize("suffix", [".json", ".npz"])
-def test_damage_is_noticed(tmp_path: Path, damage: Callable[[Path], None], suffix: str) -> None:
+def test_a_run_of_the_version_before_is_kept_and_its_damage_is_noticed(
+    tmp_path: Path, damage: Callable[[Path], None], suffix: str
+) -> None:
     with RunStore(tmp_path) as store:
         file, load = kept_run(store)
+        with np.load(file) as archive:
+            file.with_suffix(".json").write_bytes(archive["run.json"])
+        file.write_bytes(packed({"numbers": np.arange(3)}))
         assert isinstance(load(), StoredRun)
         damage(file.with_suffix(suffix))
-        found = load()
-    assert found is None if (damage is Path.unlink and suffix == ".json") else isinstance(found, Damage)
+        assert isinstance(load(), Damage)
+        measure([run()], reduce=Reduction("arrays", 1, arrays), store=store)
+        assert [one.name for one in store.runs.iterdir()] == [file.name], "made again, it is one file"
 
 
 def test_an_edited_number_is_noticed(tmp_path: Path) -> None:
     with RunStore(tmp_path) as store:
-        file, load = kept_run(store)
+        file, load = kept_run(store, throughput)
         file.write_text(re.sub(r'"mbps": \[\d', '"mbps": [9', file.read_text()))
         found = load()
     assert isinstance(found, Damage)
@@ -273,9 +292,7 @@ def test_an_edited_number_is_noticed(tmp_path: Path) -> None:
 def test_a_renamed_file_is_not_another_run(tmp_path: Path, other: Run, reduction: str) -> None:
     with RunStore(tmp_path) as store:
         file, _ = kept_run(store)
-        target = store.directory / run_file(other, reduction)
-        for suffix in (".json", ".npz"):
-            file.with_suffix(suffix).rename(target.with_suffix(suffix))
+        file.rename(store.directory / run_file(other, reduction, arrays=True))
         found = store.load(other, reduction)
     assert isinstance(found, Damage)
 

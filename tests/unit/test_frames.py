@@ -193,7 +193,7 @@ def test_csv_without_packets_has_no_delays() -> None:
 
 def test_an_experiment_leaves_csv(results: ResultSet, tmp_path: Path) -> None:
     experiment = Experiment(PATH, parse_contenders("cubic"), runs=1, runtime_ns=10**9)
-    made = run_experiment(experiment, tmp_path)
+    made = run_experiment(experiment, tmp_path, logs="first")
     with (tmp_path / "cubic_run1.csv").open(newline="") as text:
         assert len(list(csv.DictReader(text))) == 10
     measured = {(row["flow"], row["metric"]): (float(row["value"]), row["unit"]) for row in rows_of(tmp_path)}
@@ -203,7 +203,7 @@ def test_an_experiment_leaves_csv(results: ResultSet, tmp_path: Path) -> None:
     assert ("1", "completion_s") not in measured, "what is not known has no row"
     text = (tmp_path / "cubic_run1.csv").read_bytes()
     (tmp_path / "cubic_run1.csv").unlink()
-    run_experiment(experiment, tmp_path)
+    run_experiment(experiment, tmp_path, logs="first")
     assert (tmp_path / "cubic_run1.csv").read_bytes() == text
 
 

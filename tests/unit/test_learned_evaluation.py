@@ -297,7 +297,7 @@ def test_all_versions_meet_the_same_losses(copied: Callable[..., Path], pretrain
 
 
 def test_results_say_which_policy_it_was(pretrained: Path, tmp_path: Path) -> None:
-    results = run_experiment(experiment("steady", "cubic", flows=2), tmp_path / "out")
+    results = run_experiment(experiment("steady", "cubic", flows=2), tmp_path / "out", logs="first")
     assert not results.failures
     assert [style.label for style in results.styles] == ["Steady", "TCP Cubic"]
     card = policies.read_card(pretrained)

@@ -213,7 +213,7 @@ def test_curves_survive_storage_and_stay_within_a_cell() -> None:
     }
     log = PacketLog.from_packets(packets, 1)
     curves = RunCurves.from_log(log, duration_ns=11 * 10**9)
-    stored = RunCurves.from_bytes(curves.to_bytes())
+    stored = RunCurves.of_arrays(curves.arrays())
     flow = stored.flows[0]
     np.testing.assert_allclose(flow.egress_mbps.sum() * BIN_NS / 1e9 * 1e6 / 8, 20_000 * 1500, rtol=1e-6)
     height, width = 60.0 / DELAY_CELLS, 10.1 / TIME_CELLS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shlex
 import threading
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from ccgym import _core
+from ccgym.cli.main import main as program
 from ccgym.cli.pantheon import evaluate_words
 from ccgym.cli.remote import remote_path
 from ccgym.config.hosts import HostPath, Hosts, hosts_of
@@ -264,22 +266,49 @@ def test_finished_runs_are_kept_and_another_direction_is_another_experiment(
     explained(capsys.readouterr().err, "directory-taken")
 
 
-@pytest.mark.parametrize("name", ["cubic_run1.csv", "cubic_datalink_run1.log"])
-@pytest.mark.parametrize("harm", [lambda text: text[:-20], lambda text: text.replace("1", "2", 1), None])
+@pytest.mark.parametrize("name", ["runs/*.npz", "cubic_datalink_run1.log"])
+@pytest.mark.parametrize("harm", [lambda data: data[:-20], lambda data: data.replace(b"1", b"2", 1), None])
 def test_harmed_files_of_a_run_with_real_packets_are_noticed(
-    stand_in: StandIn, tmp_path: Path, name: str, harm: Callable[[str], str] | None
+    stand_in: StandIn, tmp_path: Path, name: str, harm: Callable[[bytes], bytes] | None
 ) -> None:
     options = ("--no-figures", "--logs", "all")
     evaluated(tmp_path, *options)
-    ran, file = len(stand_in.plans), tmp_path / name
+    ran, (file, *_) = len(stand_in.plans), tmp_path.glob(name)
     if harm is None:
         file.unlink()
     else:
-        file.write_text(harm(file.read_text()))
+        file.write_bytes(harm(file.read_bytes()))
     evaluated(tmp_path, *options)
-    assert [flow["scheme"] for plan in stand_in.plans[ran:] for flow in plan.spec["flows"]] == ["cubic"]
     evaluated(tmp_path, *options)
     assert len(stand_in.plans) == ran + 1
+
+
+def test_real_packets_are_kept_and_their_logs_unpacked(
+    stand_in: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def logs(pattern: str = "*link_run*.log*") -> set[str]:
+        return {file.name for file in tmp_path.glob(pattern)}
+
+    evaluated(tmp_path, "--no-figures", "--runs", "2")
+    first, packed = logs("*link_run1.log"), logs("*link_run2.log.gz")
+    assert first | packed == logs()
+    assert {name.replace("_run1.log", "_run2.log.gz") for name in first} == packed != set()
+    assert "ccgym logs" in capsys.readouterr().out
+    ran = len(stand_in.plans)
+    assert program(["logs", str(tmp_path)]) == 0
+    unpacked = {name.removesuffix(".gz") for name in packed}
+    assert first | packed | unpacked == logs()
+    log = (tmp_path / min(unpacked)).read_bytes()
+    assert log == gzip.decompress((tmp_path / min(packed)).read_bytes())
+    assert log.startswith(b"# init timestamp: ")
+    assert program(["clean", str(tmp_path)]) == 0
+    assert first | packed | unpacked == logs(), "real packets do not come again"
+    (tmp_path / min(packed)).unlink()
+    capsys.readouterr()
+    assert program(["logs", str(tmp_path)]) == 2
+    explained(capsys.readouterr().err, "backend-unsuitable")
+    evaluated(tmp_path, "--no-figures", "--runs", "2")
+    assert len(stand_in.plans) == ran, "what nobody asked for is not run again"
 
 
 def test_its_directory_is_named_after_the_machines(

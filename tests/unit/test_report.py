@@ -13,10 +13,11 @@ from pypdf import PdfReader
 from rich.console import Console
 
 from ccgym.errors import ResultsError
+from ccgym.evaluation.kept_arrays import packed
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run_numbers import FlowRecord
 from ccgym.evaluation.scheme_summary import CellFailure, CellResult
-from ccgym.report import run_figures
+from ccgym.report import drawing_process, run_figures
 from ccgym.report.evaluation_report import build_report, page, write_tables
 from ccgym.report.evaluation_table import evaluation_table, exact_table, explanation, markdown
 from ccgym.report.figure_cache import FigureCache
@@ -152,7 +153,7 @@ def with_curves(directory: Path, results: ResultSet, flows: int = 1) -> ResultSe
     """Store curves for all runs of the results."""
     (directory / "runs").mkdir(exist_ok=True)
     for one in results.cells:
-        (directory / one.curves).write_bytes(curves(flows).to_bytes())
+        (directory / one.curves).write_bytes(packed(curves(flows).arrays()))
     return results
 
 
@@ -163,11 +164,23 @@ def test_workers_draw_what_one_process_draws(tmp_path: Path, monkeypatch: pytest
         (tmp_path / name).mkdir()
         results = with_curves(tmp_path / name, result_set())
         if name.startswith("no"):
-            monkeypatch.setattr(run_figures, "environment", lambda: {"PYTHONHOME": "/nowhere"})
+            monkeypatch.setattr(drawing_process, "environment", lambda: {"PYTHONHOME": "/nowhere"})
         assert list(run_figures.drawn_runs(results, tmp_path / name, jobs)) == list(results.cells)
         pictures.append({file.name: file.read_bytes() for file in (tmp_path / name).glob("*.png")})
     assert len(pictures[0]) == 18
     assert pictures[0] == pictures[1] == pictures[2]
+
+
+@pytest.mark.long
+def test_two_processes_draw_the_figures_that_one_draws(tmp_path: Path) -> None:
+    drawn = []
+    for jobs in (1, 2):
+        out = tmp_path / f"{jobs}"
+        out.mkdir()
+        build_report(with_curves(out, replace(result_set(), directory=out)), out, jobs, runs=False)
+        drawn.append({file.name: file.read_bytes() for file in out.glob("pantheon_[st]*.*")})
+    assert len(drawn[0]) == 9
+    assert drawn[0] == drawn[1]
 
 
 @pytest.mark.long
@@ -192,7 +205,7 @@ def test_only_what_has_changed_is_drawn_again(tmp_path: Path) -> None:
 
     assert build(results)[0] == 3
     assert build(replace(results, provenance={**results.provenance, "started": "later"})) == (0, set())
-    (tmp_path / "runs" / "bbr_run1.npz").write_bytes(replace(curves(), bin_s=0.4).to_bytes())
+    (tmp_path / "runs" / "bbr_run1.npz").write_bytes(packed(replace(curves(), bin_s=0.4).arrays()))
     (tmp_path / "bbr_datalink_delay_run2.png").unlink()
     (tmp_path / "pantheon_summary.png").write_bytes(b"edited")
     drawn, new = build(results)

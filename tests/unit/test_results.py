@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import statistics
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ccgym.cli.main import main
 from ccgym.config.catalog_file import PublishedResult
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
 from ccgym.evaluation.experiment import Experiment
+from ccgym.evaluation.frames import to_csv
+from ccgym.evaluation.kept_series import read_series
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
 from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.results import ResultSet, SchemeStyle
@@ -23,6 +27,7 @@ from ccgym.evaluation.run_numbers import FlowRecord, LinkRecord
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.scheme_summary import CellFailure, CellResult
 from ccgym.evaluation.spread import Spread
+from ccgym.evaluation.store import read_run
 from ccgym.files import atomic_write
 from ccgym.report.site import StoredExperiments, StoredReport, find_results, write_site
 from tests.refusals import refused
@@ -198,3 +203,18 @@ def test_results_of_the_version_before_are_read(tmp_path: Path) -> None:
     ratings = {one.kind: one.ratings for one in found if isinstance(one, StoredReport)}
     assert ratings["league"].keys() == {"vegas", "reno"}
     assert (write_site(found, tmp_path, "Former", [], 0.0, Silent())).exists()
+
+
+def test_runs_of_the_version_before_are_read_from_their_files(tmp_path: Path) -> None:
+    """Made by ccgym of 2026-11-29, which kept documents, arrays and series apart: `evaluate --trace 12mbps --schemes
+    cubic,bbr --runs 1 --runtime 3`."""
+    shutil.copytree(FORMER.with_name("results_v2") / "evaluation", tmp_path, dirs_exist_ok=True)
+    kept = [read_run(file) for file in (tmp_path / "runs").glob("*.json")]
+    assert {one.name for one in kept} == {"cubic_run1", "bbr_run1"}
+    results = ResultSet.load(tmp_path)
+    for cell in results.cells:
+        series = read_series(tmp_path, cell)
+        assert series is not None
+        assert to_csv(series) == (tmp_path / f"{cell.name}.csv").read_text()
+    assert main(["report", "analyze", str(tmp_path)]) == 0
+    assert "explore.html" in {file.name for file in tmp_path.iterdir()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
@@ -11,8 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ccgym.errors import ConfigError, ResultsError, did_you_mean, shown
+from ccgym.evaluation.kept_series import read_series
 from ccgym.evaluation.metrics import IntArray, PacketLog
 from ccgym.evaluation.pantheon.directory import PantheonDirectory, RunFiles
+from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.results_file import has_results
 from ccgym.evaluation.run_record import RunRecord, series_table
 from ccgym.units import TimeLike
 
@@ -149,7 +151,9 @@ class Recorded:
         if log is None:
             return None
         data = Packets.of_log(log)
-        series = series_of(directory, files)
+        cells = ResultSet.load(directory.path).cells if has_results(directory.path) else ()
+        cell = next((one for one in cells if (one.scheme, one.run) == (files.scheme, files.run)), None)
+        series = None if cell is None else read_series(directory.path, cell)
         schemes = (files.scheme,) * int(data.flow.max(initial=1))
         if series is not None:
             schemes = tuple(dict(zip(series["flow"], series["scheme"], strict=True)).values())
@@ -171,21 +175,6 @@ class Recorded:
             )
 
 
-def series_of(directory: PantheonDirectory, files: RunFiles) -> dict[str, Any] | None:
-    """The table of a run over time that an evaluation writes; None where it is not there."""
-    file = directory.path / f"{files.scheme}_run{files.run}.csv"
-    if not file.exists():
-        return None
-    rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
-    names = list(rows[0]) if rows else []
-    return {
-        name: [row[name] or None for row in rows]
-        if name in ("scheme", "state")
-        else np.array([float(row[name]) if row[name] else np.nan for row in rows])
-        for name in names
-    }
-
-
 def chosen_run(directory: PantheonDirectory, wanted: str | None) -> RunFiles:
     """The run that a text such as ``bbr:2`` names; without a text the only one that has packet logs.
 
@@ -200,7 +189,7 @@ def chosen_run(directory: PantheonDirectory, wanted: str | None) -> RunFiles:
             "there are no packet logs",
             where=str(directory.path),
             expected="logs such as cubic_datalink_run1.log",
-            hint="evaluate with --logs all, which adds them to the runs that are there",
+            hint="`ccgym logs` writes those of the runs that are there",
         )
     if wanted is None and len(known) == 1:
         return next(iter(known.values()))

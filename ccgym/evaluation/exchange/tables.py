@@ -6,7 +6,7 @@ Columns and units are those of ``docs/results.md``; what is not known is null.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -14,7 +14,8 @@ import numpy as np
 
 from ccgym import _core
 from ccgym.errors import ConfigError, PlatformError, ResultsError, shown
-from ccgym.evaluation.exchange.recorded import Recorded, series_of
+from ccgym.evaluation.exchange.recorded import Packets
+from ccgym.evaluation.kept_series import read_series
 from ccgym.evaluation.pantheon.directory import PantheonDirectory
 from ccgym.evaluation.results import ResultSet, result_table
 from ccgym.files import atomic_write
@@ -77,22 +78,25 @@ def write_arrow(table: Any, file: Path, name: str) -> None:
 
 def _of_runs(directory: Path, table: str) -> list[dict[str, Any]]:
     """A table of each run, with scheme and run in front."""
+    tables: Iterable[tuple[str, int, Mapping[str, Any] | None]]
+    if table == "series":
+        tables = ((one.scheme, one.run, read_series(directory, one)) for one in ResultSet.load(directory).cells)
+    else:
+        opened = PantheonDirectory.open(directory)
+        logs = ((one, log) for one in opened.runs if (log := one.read()) is not None)
+        tables = ((one.scheme, one.run, Packets.of_log(log).table()) for one, log in logs)
     found = []
-    opened = PantheonDirectory.open(directory)
-    for files in opened.runs:
-        run = Recorded.of_files(opened, files) if table == "packets" else None
-        columns = series_of(opened, files) if table == "series" else None if run is None else run.data.table()
-        if columns is None:
-            continue
-        count = len(next(iter(columns.values()), ()))
-        named = {("flow_scheme" if name == "scheme" else name): column for name, column in columns.items()}
-        found.append({"scheme": [files.scheme] * count, "run": np.full(count, files.run), **named})
+    for scheme, run, columns in tables:
+        if columns is not None:
+            count = len(next(iter(columns.values()), ()))
+            named = {("flow_scheme" if name == "scheme" else name): column for name, column in columns.items()}
+            found.append({"scheme": [scheme] * count, "run": np.full(count, run), **named})
     if not found:
         raise ResultsError(
             "not-recorded",
             f"there are no {'packet logs' if table == 'packets' else 'series'}",
             where=str(directory),
-            expected="a directory of `ccgym evaluate`; packets need --logs all",
+            expected="a directory of `ccgym evaluate`; packets need `ccgym logs`",
         )
     return found
 

@@ -14,7 +14,8 @@ from ccgym.evaluation.backends import RECORDED, SHORT_PLACES
 from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.directory import RUNS_DIRECTORY, claim, lock_directory
 from ccgym.evaluation.flags import flag_dicts, flags
-from ccgym.evaluation.frames import to_csv
+from ccgym.evaluation.kept_arrays import packed
+from ccgym.evaluation.kept_series import SERIES_STEP_NS, kept_series
 from ccgym.evaluation.metrics import PacketLog, PantheonMetrics, RunMetrics, run_metrics
 from ccgym.evaluation.observer import Observer, Silent
 from ccgym.evaluation.pantheon import stats_file, utc_text
@@ -22,7 +23,7 @@ from ccgym.evaluation.pantheon.directory import PantheonDirectory, RunFiles
 from ccgym.evaluation.pantheon.logs import last_time_s
 from ccgym.evaluation.pantheon.write import write_numbers
 from ccgym.evaluation.provenance import versions
-from ccgym.evaluation.results import SERIES_STEP_NS, ResultSet, chosen_styles, series_file
+from ccgym.evaluation.results import ResultSet, chosen_styles
 from ccgym.evaluation.results_file import write_results
 from ccgym.evaluation.run_numbers import FlowRecord, LinkRecord
 from ccgym.evaluation.run_record import RunRecord, logged_series
@@ -100,7 +101,7 @@ def with_acklinks(results: ResultSet, source: Path, out: Path, observer: Observe
         log = None if run is None else run.read("acklink")
         if log is not None:
             curves = f"{RUNS_DIRECTORY}/{cell.name}_acklink.npz"
-            atomic_write(out / curves, RunCurves.from_log(log).to_bytes())
+            atomic_write(out / curves, packed(RunCurves.from_log(log).arrays()))
             cell = replace(cell, acklink=AckLink(run_metrics(log), curves))
         cells.append(cell)
         observer.advance("acknowledgements")
@@ -141,10 +142,9 @@ def _cell(directory: PantheonDirectory, files: RunFiles, parameters: Mapping[str
     curves = ""
     flows = tuple(_flow(directory, files, place, one, parameters) for place, one in enumerate(metrics.flows.values()))
     if log is not None:
-        if log.flows:
-            atomic_write(out / series_file(name), to_csv(_series(log, flows, runtime_s)))
         curves = f"{RUNS_DIRECTORY}/{name}.npz"
-        atomic_write(out / curves, RunCurves.from_log(log).to_bytes())
+        series = kept_series(_series(log, flows, runtime_s)) if log.flows else {}
+        atomic_write(out / curves, packed({**RunCurves.from_log(log).arrays(), **series}))
         asked = directory.metadata.get("runtime") or files.statistics.ended_epoch_s is not None
         invalid = metrics.invalid_reason(runtime_s if asked else 0.0)  # where nothing tells, no run is too short
     else:

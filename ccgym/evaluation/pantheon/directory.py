@@ -149,7 +149,8 @@ class PantheonDirectory:
                 expected="files like cubic_datalink_run1.log and cubic_stats_run1.log, which Pantheon's test.py writes",
                 hint=f"the other end of {alone[0].name} is missing"
                 if alone
-                else "the option --data-dir of test.py named the directory; by default it is src/experiments/data",
+                else "of results of ours `ccgym logs` writes them; the option --data-dir of test.py named Pantheon's "
+                "directory, which by default is src/experiments/data",
             )
         metadata = _metadata(path / pantheon.METADATA_FILE)
         names = list(dict.fromkeys([*map(str, metadata.get("cc_schemes", ())), *(scheme for scheme, _ in found)]))

@@ -10,15 +10,27 @@ from ccgym.config.path import NetworkPath
 from ccgym.emulation.checkout import git_summary
 from ccgym.evaluation import pantheon
 from ccgym.evaluation.experiment import Experiment
+from ccgym.evaluation.frames import to_csv
+from ccgym.evaluation.kept_series import read_series, series_file
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.scheme_summary import CellResult
 from ccgym.files import atomic_write
 
 
-def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path) -> None:
-    """Write metadata, performance, plot styles and the statistics of every run, as Pantheon names and formats them."""
+def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path, *, runs: bool) -> None:
+    """Write metadata, performance and plot styles, as Pantheon names and formats them.
+
+    Args:
+        results: What was measured.
+        experiment: What was asked for.
+        out: The results directory.
+        runs: Whether to write statistics, and series as CSV, of every run, too.
+    """
     atomic_write(out / pantheon.CONFIG_FILE, pantheon.config_yml(results.styles))
-    write_numbers(results, out)
+    write_numbers(results, out, runs=runs)
+    for cell in results.cells if runs else ():
+        if (series := read_series(out, cell)) is not None:
+            atomic_write(out / series_file(cell.name), to_csv(series))
     hosts = hosts_of(experiment.path)
     atomic_write(
         out / pantheon.METADATA_FILE,
@@ -42,8 +54,8 @@ def _emulated(path: NetworkPath) -> dict[str, str | None]:
     return {"mode": "local", **parts, **traces}
 
 
-def write_numbers(results: ResultSet, out: Path) -> None:
-    """Write what Pantheon's ``plot.py`` computes: performance, and the statistics of every run."""
+def write_numbers(results: ResultSet, out: Path, *, runs: bool = True) -> None:
+    """Write what Pantheon's ``plot.py`` computes: performance, and, with ``runs``, the statistics of every run."""
     valid = {(cell.scheme, cell.run): cell.record.metrics for cell in results.cells if cell.invalid is None}
     atomic_write(
         out / pantheon.PERF_FILE,
@@ -55,7 +67,7 @@ def write_numbers(results: ResultSet, out: Path) -> None:
     # Runs in virtual time may end in the future of the wall clock; statistics are computed later.
     begun = [(cell.started_epoch_s, cell.record.duration_s) for cell in results.cells]
     now = max([time.time(), *(began + seconds for began, seconds in begun if began is not None)])
-    for cell in results.cells:
+    for cell in results.cells if runs else ():
         if not cell.curves:
             continue  # its numbers were read from such a file, which has them already
         atomic_write(out / pantheon.stats_file(cell.scheme, cell.run), run_text(cell, now))

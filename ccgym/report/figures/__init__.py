@@ -31,6 +31,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -76,16 +77,14 @@ def require_drawing(*packages: str, instead: str = "") -> None:
     Raises:
         PlatformError: A package is not installed.
     """
-    for package in packages or ("matplotlib.figure", "jinja2", "fpdf"):
-        try:
-            import_module(package)
-        except ImportError as error:
+    for package in packages or ("matplotlib", "jinja2", "fpdf"):
+        if find_spec(package) is None:  # importing them takes half a second
             raise PlatformError(
                 "package-missing",
-                f"{package.partition('.')[0]} cannot be imported: {error}",
+                f"{package.partition('.')[0]} cannot be imported",
                 expected="the packages for figures and reports",
                 hint="pip install 'ccgym[report]'" + (f", or use {instead}" if instead else ""),
-            ) from error
+            )
 
 
 def figure_path(path: str | os.PathLike[str], where: str = "") -> Path:
