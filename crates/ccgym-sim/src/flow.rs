@@ -131,6 +131,8 @@ pub struct Flow {
     /// True if packets and acknowledgements are carried in one call: nothing on the path or at the receiver needs an
     /// event of its own.
     pub(crate) eager: bool,
+    /// True if its packets may leave in trains.
+    pub(crate) trains: bool,
     /// True if the application reacts to acknowledged data, or ends.
     pub(crate) watched: bool,
     /// Limit on the data that a greedy application may write ahead of acknowledgements, if there is one.

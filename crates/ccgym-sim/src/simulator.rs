@@ -32,6 +32,7 @@ mod bounds;
 mod carry;
 mod record;
 mod steering;
+mod train;
 mod transmit;
 
 /// Makes the scheme of a flow.
@@ -133,6 +134,7 @@ impl Simulator {
                 feedback_host,
                 misbehaving,
                 eager: false,
+                trains: false,
                 watched: f.send_buffer.is_some() || !matches!(f.source, SourceSpec::Greedy | SourceSpec::Media(_)),
                 buffer: f.send_buffer.map(|bytes| SendBuffer::new(bytes, f.mss)),
                 inbox: Inbox::default(),
@@ -161,6 +163,9 @@ impl Simulator {
         let eager = !spec.is_network() && chains.iter().all(|chain| chain.eager);
         for flow in &mut flows {
             flow.eager = eager && !flow.receiver_timers && flow.buffer.is_none() && flow.misbehaving.is_none();
+        }
+        if let ([flow], true) = (&mut flows[..], eager) {
+            flow.allow_trains(&spec.flows[0], &spec.record, &chains[1]);
         }
         let mut tournament = Tournament::new(flows.len());
         for (i, flow) in flows.iter().enumerate() {
@@ -332,6 +337,9 @@ impl Simulator {
                 return self.reschedule(index);
             }
             self.transmit(index);
+            if self.flows[index].trains {
+                self.carry_train(index, limit);
+            }
             let key = self.flows[index].next_event(index as u64);
             if key.0 > limit || limit == now || self.budget == 0 {
                 self.tournament.update(index, key);

@@ -111,7 +111,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn send(&mut self, now: Timestamp, segment: u64, size: u32, again: bool, packet: &mut Packet) {
+    pub(super) fn send(&mut self, now: Timestamp, segment: u64, size: u32, again: bool, packet: &mut Packet) {
         let bytes = u64::from(size);
         let app_limited = self.sampler.is_app_limited();
         if self.in_flight == 0 {

@@ -20,7 +20,7 @@ impl Simulator {
     /// Check the limits if due, and make room for the next packets; false if the simulation is over.
     #[cold]
     #[inline(never)]
-    fn may_go_on(&mut self, index: usize) -> bool {
+    pub(super) fn may_go_on(&mut self, index: usize) -> bool {
         if !self.flows[index].sender.make_room() {
             self.starve();
         }
