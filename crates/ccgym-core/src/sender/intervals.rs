@@ -72,6 +72,9 @@ impl Sender {
         let scheme = self.cca.interval_driven();
         self.interval_end = scheme.map_or_else(IntervalEnd::default, |scheme| scheme.interval_end());
         self.deaf = scheme.is_some_and(|scheme| scheme.is_deaf());
+        if self.deaf {
+            self.quantum = self.cca.send_quantum();
+        }
         self.interval_timer = if self.interval_end.acks > 0 { Timestamp::NEVER } else { self.interval_end.at };
     }
 

@@ -138,6 +138,8 @@ pub struct Sender {
     awaits_decision: bool,
     /// As [`IntervalDriven::is_deaf`](crate::congestion_control::IntervalDriven::is_deaf).
     deaf: bool,
+    /// The algorithm's send quantum while it is deaf.
+    quantum: u64,
     lost_records: Vec<LostPacket>,
     acked_records: Vec<AckedPacket>,
 }
@@ -228,6 +230,7 @@ impl Sender {
             interval_timer: Timestamp::NEVER,
             awaits_decision: false,
             deaf: false,
+            quantum: 0,
             lost_records: Vec::new(),
             acked_records: Vec::new(),
         };

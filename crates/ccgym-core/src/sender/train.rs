@@ -4,7 +4,7 @@
 //! that asks no more than this about each.
 
 use super::Sender;
-use crate::packet::{Ecn, Packet, PacketNumber};
+use crate::packet::{Ecn, PacketNumber};
 use crate::sent_packets::State;
 use crate::units::{Rate, TimeSpan, Timestamp};
 
@@ -24,6 +24,7 @@ impl Sender {
             && self.awaits_release
             && self.interval_end.acks == 0
             && self.probes_wanted == 0
+            && self.goes_on()
             && self.control.pacing_rate != Rate::ZERO
     }
 
@@ -46,30 +47,32 @@ impl Sender {
         self.pacer.release()
     }
 
-    /// True if the next packet is a full one that the window allows.
+    /// True if the next packet is a full one that window and memory allow. Acknowledgements never make it false.
     #[must_use]
     #[inline]
     pub fn goes_on(&self) -> bool {
         self.in_flight + u64::from(self.config.packet_size) <= self.control.cwnd
             && self.next_segment + 1 < self.full_until
+            && self.has_room()
     }
 
-    /// Send the next packet of the train.
+    /// Send the next packet of the train, a full one; returns its number.
     #[inline]
-    pub fn send_in_train(&mut self, now: Timestamp, packet: &mut Packet) {
+    pub fn send_in_train(&mut self, now: Timestamp) -> PacketNumber {
         let segment = self.next_segment;
         self.next_segment += 1;
-        self.send(now, segment, self.config.packet_size, false, packet);
+        self.put_in_flight(now, segment, self.config.packet_size)
     }
 
     /// Process the acknowledgement of one packet, in the order of sending, which arrived at `received`. False if
     /// [`Sender::on_ack`] must process it: nothing has changed.
     #[inline]
     pub fn on_ack_in_train(&mut self, now: Timestamp, number: PacketNumber, received: Timestamp) -> bool {
+        let full = self.config.packet_size;
         let Some(p) = self.packets.get_mut(number) else { return false };
-        let (sent, bytes) = (p.sent, u64::from(p.size));
+        let (sent, outstanding) = (p.sent, p.state == State::Outstanding && u32::from(p.size) == full);
         let sample = now.since(sent);
-        if number < self.acked_end || p.state != State::Outstanding || sample < self.rtt.min() {
+        if number < self.acked_end || !outstanding || sample < self.rtt.min() {
             return false;
         }
         p.state = State::Acked;
@@ -77,15 +80,9 @@ impl Sender {
             self.open_holes(number);
         }
         self.acked_end = number + 1;
-        self.in_flight -= bytes;
-        self.sampler.on_delivered(now, bytes);
+        self.in_flight -= u64::from(full);
         self.detector.on_acked(1);
-        self.stats.acked_packets += 1;
-        self.stats.acked_bytes += bytes;
         self.timer_base = now;
-        self.timeouts = 0;
-        self.probes_sent = 0;
-        self.doubtful_below = 0;
         self.rtt.update(sample, TimeSpan::ZERO);
         let mut entered = false;
         if self.detector.has_holes() {
@@ -100,14 +97,27 @@ impl Sender {
         if !entered {
             self.try_exit_recovery(now, false);
         }
-        self.monitor.on_acked(1, bytes);
         self.monitor.on_sample(now, sent, received);
         self.packets.settle(now - TimeSpan(2 * self.rtt.smoothed().0));
         true
     }
 
-    /// End the train: other calls follow.
-    pub fn end_train(&mut self) {
-        self.update_fast_path();
+    /// End the train, in which so many packets left and were acknowledged, the last one at `acked_at`: other calls follow.
+    pub fn end_train(&mut self, sent: u64, acked: u64, acked_at: Timestamp) {
+        let size = u64::from(self.config.packet_size);
+        self.stats.sent_packets += sent;
+        self.stats.sent_bytes += sent * size;
+        self.monitor.sent_packets += sent;
+        self.monitor.sent_bytes += sent * size;
+        if acked > 0 {
+            self.sampler.on_delivered(acked_at, acked * size);
+            self.stats.acked_packets += acked;
+            self.stats.acked_bytes += acked * size;
+            self.monitor.acks += acked;
+            self.monitor.acked_packets += acked;
+            self.monitor.acked_bytes += acked * size;
+            (self.timeouts, self.probes_sent, self.doubtful_below) = (0, 0, 0);
+            self.update_fast_path();
+        }
     }
 }

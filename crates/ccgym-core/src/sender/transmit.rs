@@ -4,7 +4,7 @@ use super::application::MIN_SHORT;
 use super::{Recovery, Sender};
 use crate::congestion_control::SentEvent;
 use crate::ns3::{Retransmission, HEADER};
-use crate::packet::Packet;
+use crate::packet::{Packet, PacketNumber};
 use crate::sent_packets::State;
 use crate::units::{Rate, Timestamp};
 
@@ -111,7 +111,37 @@ impl Sender {
     }
 
     #[inline(always)]
-    pub(super) fn send(&mut self, now: Timestamp, segment: u64, size: u32, again: bool, packet: &mut Packet) {
+    fn send(&mut self, now: Timestamp, segment: u64, size: u32, again: bool, packet: &mut Packet) {
+        let bytes = u64::from(size);
+        let number = self.put_in_flight(now, segment, size);
+        if matches!(self.recovery, Recovery::Fast { .. }) {
+            match &mut self.ns3 {
+                None => self.prr.on_sent(bytes),
+                Some(ns3) => {
+                    self.prr.on_sent(bytes);
+                    ns3.on_sent(bytes.saturating_sub(HEADER));
+                }
+            }
+        }
+        self.stats.sent_packets += 1;
+        self.stats.sent_bytes += bytes;
+        self.stats.retransmissions += u64::from(again);
+        if self.by_intervals {
+            self.monitor.on_sent(bytes, again);
+        }
+        packet.number = number;
+        packet.segment = segment;
+        packet.sent = now;
+        packet.least_unsettled = self.packets.first();
+        packet.flow = self.config.flow;
+        packet.size = size;
+        packet.ecn = self.capabilities.ecn;
+        packet.retransmission = again;
+    }
+
+    /// Store a transmission that leaves now, and pace the next; returns its number. The caller counts it.
+    #[inline(always)]
+    pub(super) fn put_in_flight(&mut self, now: Timestamp, segment: u64, size: u32) -> PacketNumber {
         let bytes = u64::from(size);
         let app_limited = self.sampler.is_app_limited();
         if self.in_flight == 0 {
@@ -136,31 +166,10 @@ impl Sender {
         }
         self.last_sent = now;
         if self.control.pacing_rate != Rate::ZERO {
-            self.pacer.on_sent(now, bytes, self.control.pacing_rate, self.cca.send_quantum());
+            let quantum = if self.deaf { self.quantum } else { self.cca.send_quantum() };
+            self.pacer.on_sent(now, bytes, self.control.pacing_rate, quantum);
         }
-        if matches!(self.recovery, Recovery::Fast { .. }) {
-            match &mut self.ns3 {
-                None => self.prr.on_sent(bytes),
-                Some(ns3) => {
-                    self.prr.on_sent(bytes);
-                    ns3.on_sent(bytes.saturating_sub(HEADER));
-                }
-            }
-        }
-        self.stats.sent_packets += 1;
-        self.stats.sent_bytes += bytes;
-        self.stats.retransmissions += u64::from(again);
-        if self.by_intervals {
-            self.monitor.on_sent(bytes, again);
-        }
-        packet.number = number;
-        packet.segment = segment;
-        packet.sent = now;
-        packet.least_unsettled = self.packets.first();
-        packet.flow = self.config.flow;
-        packet.size = size;
-        packet.ecn = self.capabilities.ecn;
-        packet.retransmission = again;
+        number
     }
 
     /// Send a probe, regardless of window and pacing: new data if any (RFC 8985 §7.3), else the newest segment again.
