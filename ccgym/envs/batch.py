@@ -136,7 +136,7 @@ class EpisodeBatch(ABC):
         self.episodes[index] = episode
         self.ended[index] = RUNNING
         self._closed = False
-        self._running = not self.ended.any()
+        self._running = not np.count_nonzero(self.ended)
         self.returns[rows] = 0.0
         self.term_sums[rows] = 0.0
         self.lengths[rows] = 0
@@ -172,7 +172,7 @@ class EpisodeBatch(ABC):
             self.reward_terms[~self.closed] = 0.0
         else:
             self._advance()
-        self._running = not self.ended.any()
+        self._running = not np.count_nonzero(self.ended)
         self.lengths += self.closed
         self.returns += self.reward
         self.term_sums += self.reward_terms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -82,7 +83,8 @@ class ActionReader:
 
     def check_finite(self, actions: Floats) -> None:
         """Raise :class:`ConfigError`, if strict, for a number that is not finite."""
-        if self._strict and not np.isfinite(actions).all():
+        # A sum of squares is quick to have, and finite unless a number is not, or huge.
+        if self._strict and not isfinite(np.vdot(actions, actions)) and not np.isfinite(actions).all():
             raise ConfigError(
                 "action-not-finite",
                 f"{shown(actions[~np.isfinite(actions)].tolist())} among the actions",

@@ -235,6 +235,13 @@ impl FlowAgent {
         self.refresh();
     }
 
+    /// True while acknowledgements and losses change nothing, as long as the min RTT stays.
+    #[must_use]
+    #[inline]
+    pub fn is_deaf(&self) -> bool {
+        !self.clock.awaits_rtt() && self.startup.is_over() && !self.silence.is_on()
+    }
+
     /// Process a loss: slow start may end. Intervals report it too, but later.
     pub fn on_loss(&mut self) {
         self.startup.on_loss();

@@ -17,6 +17,8 @@ pub struct Pacer {
     catch_up: TimeSpan,
     /// True if window or application ran out since the latest burst.
     limited: bool,
+    /// A burst, a rate, and the time that it takes at it: the latest, since few differ from the one before.
+    cost: (u64, Rate, TimeSpan),
 }
 
 impl Pacer {
@@ -54,7 +56,11 @@ impl Pacer {
 
     #[inline]
     fn close(&mut self, now: Timestamp, rate: Rate) {
-        let cost = if rate == Rate::ZERO { TimeSpan::ZERO } else { rate.time_for(self.burst) };
+        if (self.burst, rate) != (self.cost.0, self.cost.1) {
+            let time = if rate == Rate::ZERO { TimeSpan::ZERO } else { rate.time_for(self.burst) };
+            self.cost = (self.burst, rate, time);
+        }
+        let cost = self.cost.2;
         let late = now.since(self.release);
         let catch_up = if self.limited { TimeSpan::ZERO } else { self.catch_up };
         let credit = late.min(catch_up.max(TimeSpan(cost.0 / 2)));

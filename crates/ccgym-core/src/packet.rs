@@ -131,7 +131,7 @@ impl Ack {
 
     /// Become the acknowledgement, caused by `trigger` at `received`, of the only range.
     #[inline(always)]
-    pub(crate) fn acknowledge_prefix(
+    pub(crate) fn acknowledge_only(
         &mut self,
         range: AckRange,
         trigger: &Packet,

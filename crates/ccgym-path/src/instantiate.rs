@@ -67,6 +67,7 @@ impl PathElement for Element {
         match self {
             Self::RateFifo(link) => link.offer(now, datagram),
             Self::TraceFifo(link) => link.offer(now, datagram),
+            Self::Loss(loss) => loss.offer(now, datagram),
             other => other.offer_other(now, datagram),
         }
     }

@@ -29,9 +29,9 @@ impl DurationHistogram {
     #[inline]
     pub fn add(&mut self, nanoseconds: u64) {
         let value = nanoseconds.clamp(1 << LOW, (1 << HIGH) - 1);
-        let octave = 63 - value.leading_zeros();
-        let fine = (value >> (octave - FINE)) & ((1 << FINE) - 1);
-        self.bins[(((octave - LOW) as usize) << FINE) + fine as usize] += 1;
+        // Exponent and first bits of the mantissa are octave and place in it: below 2⁵³ the number is exact.
+        let place = (value as i64 as f64).to_bits() >> (52 - FINE);
+        self.bins[place as usize - ((1023 + LOW as usize) << FINE)] += 1;
         self.count += 1;
     }
 

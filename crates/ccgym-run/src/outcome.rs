@@ -30,6 +30,13 @@ impl Received {
             self.unique_bytes += u64::from(packet.size - header);
         }
     }
+
+    /// Count `packets` arrivals of new packets of `size` wire bytes each.
+    pub fn count_train(&mut self, packets: u64, size: u32, header: u32) {
+        self.packets += packets;
+        self.bytes += packets * u64::from(size);
+        self.unique_bytes += packets * u64::from(size - header);
+    }
 }
 
 /// Outcome of one flow.

@@ -135,6 +135,8 @@ pub struct Flow {
     pub(crate) eager: bool,
     /// True if it is `eager`, and uses no feature that few flows have: see [`Sender::is_plain`].
     pub(crate) plain: bool,
+    /// True if its packets may leave in trains.
+    pub(crate) trains: bool,
     /// True if the application reacts to acknowledged data, or ends.
     pub(crate) watched: bool,
     /// Limit on the data that a greedy application may write ahead of acknowledgements, if there is one.

@@ -1,6 +1,6 @@
 //! Acknowledgements on their way to a sender, in order of arrival: a ring that grows.
 
-use ccgym_core::packet::Packet;
+use ccgym_core::packet::{AckRange, Packet};
 use ccgym_core::{Ack, Timestamp};
 
 use crate::tournament::Key;
@@ -21,8 +21,9 @@ impl Default for Inbox {
 }
 
 fn blank(len: usize) -> Box<[(Key, Ack)]> {
-    let key = (Timestamp::NEVER, 0);
-    vec![(key, Ack::new(0, &Packet::default(), Timestamp::ZERO, 0)); len].into_boxed_slice()
+    let mut ack = Ack::new(0, &Packet::default(), Timestamp::ZERO, 0);
+    ack.push_range(AckRange { first: 0, last: 0 });
+    vec![((Timestamp::NEVER, 0), ack); len].into_boxed_slice()
 }
 
 impl Inbox {

@@ -33,6 +33,7 @@ mod carry;
 mod plain;
 mod record;
 mod steering;
+mod train;
 mod transmit;
 
 /// Makes the scheme of a flow.
@@ -135,6 +136,7 @@ impl Simulator {
                 misbehaving,
                 eager: false,
                 plain: false,
+                trains: false,
                 watched: f.send_buffer.is_some() || !matches!(f.source, SourceSpec::Greedy | SourceSpec::Media(_)),
                 buffer: f.send_buffer.map(|bytes| SendBuffer::new(bytes, f.mss)),
                 inbox: Inbox::default(),
@@ -165,6 +167,9 @@ impl Simulator {
             flow.eager = eager && !flow.receiver_timers && flow.buffer.is_none() && flow.misbehaving.is_none();
             let host = flow.host.is_some() || flow.feedback_host.is_some();
             flow.plain = flow.eager && !flow.watched && !host && flow.sender.is_plain();
+        }
+        if let ([flow], true) = (&mut flows[..], eager) {
+            flow.allow_trains(&spec.flows[0], &spec.record, &chains[1]);
         }
         let mut tournament = Tournament::new(flows.len());
         for (i, flow) in flows.iter().enumerate() {
@@ -339,6 +344,9 @@ impl Simulator {
                 return self.reschedule(index);
             }
             self.transmit(index);
+            if self.flows[index].trains {
+                self.carry_train(index, limit);
+            }
             let key = self.flows[index].next_event(index as u64);
             if key.0 > limit || limit == now || self.budget == 0 {
                 self.tournament.update(index, key);

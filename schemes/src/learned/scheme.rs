@@ -417,6 +417,10 @@ impl IntervalDriven for Learned {
         IntervalEnd { at: self.agent.next_decision(), acks }
     }
 
+    fn is_deaf(&self) -> bool {
+        self.base.is_none() && self.teacher.is_none() && self.agent.is_deaf()
+    }
+
     fn decided_outside(&self) -> bool {
         matches!(self.decider, Decider::Outside)
     }

@@ -27,6 +27,11 @@ pub trait IntervalDriven {
     fn on_interval(&mut self, interval: &MonitorInterval);
     /// Return the end of the current interval. Read after each event.
     fn interval_end(&self) -> IntervalEnd;
+    /// True while acknowledgements and losses change nothing until the interval ends, as long as the min RTT stays. Read
+    /// after each event.
+    fn is_deaf(&self) -> bool {
+        false
+    }
     /// True if decisions come from an environment ([`IntervalDriven::decide`]). Never changes.
     fn decided_outside(&self) -> bool {
         false

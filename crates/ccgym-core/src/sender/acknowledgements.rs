@@ -74,7 +74,7 @@ impl Sender {
 
     /// Update the conditions of the fast path for the next acknowledgement.
     #[inline(always)]
-    fn update_fast_path(&mut self) {
+    pub(super) fn update_fast_path(&mut self) {
         // Recovery without PRR or retransmissions changes only its own end.
         self.fast_path_end = match self.recovery {
             Recovery::Open => PacketNumber::MAX,
@@ -199,7 +199,7 @@ impl Sender {
 
     /// Begin a packet-timed round, one per flight (as in RFC 9438 and BBR). Returns true if a new one begins.
     #[inline]
-    fn begin_round(&mut self) -> bool {
+    pub(super) fn begin_round(&mut self) -> bool {
         let start = self.acked_end > self.round_end;
         if start {
             self.round += 1;
@@ -386,7 +386,7 @@ impl Sender {
 
     /// Open holes for the packets from the end of the acknowledged ones up to `until`.
     #[cold]
-    fn open_holes(&mut self, until: PacketNumber) {
+    pub(super) fn open_holes(&mut self, until: PacketNumber) {
         for number in self.acked_end.max(self.packets.first())..until {
             if let Some(p) = self.packets.get(number) {
                 let resent = self.ns3.as_ref().is_some_and(|ns3| ns3.is_resent(p.segment));

@@ -69,8 +69,12 @@ impl Sender {
 
     /// Read the end of the current interval from the algorithm.
     pub(super) fn adopt_interval_end(&mut self) {
-        self.interval_end =
-            self.cca.interval_driven().map_or_else(IntervalEnd::default, |scheme| scheme.interval_end());
+        let scheme = self.cca.interval_driven();
+        self.interval_end = scheme.map_or_else(IntervalEnd::default, |scheme| scheme.interval_end());
+        self.deaf = scheme.is_some_and(|scheme| scheme.is_deaf());
+        if self.deaf {
+            self.quantum = self.cca.send_quantum();
+        }
         self.interval_timer = if self.interval_end.acks > 0 { Timestamp::NEVER } else { self.interval_end.at };
     }
 

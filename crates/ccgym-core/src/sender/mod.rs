@@ -17,6 +17,7 @@ mod ns3;
 mod recovery;
 mod stats;
 mod timers;
+mod train;
 mod transmit;
 
 use std::collections::VecDeque;
@@ -135,6 +136,10 @@ pub struct Sender {
     interval_timer: Timestamp,
     /// True if the CCA waits for a decision from outside.
     awaits_decision: bool,
+    /// As [`IntervalDriven::is_deaf`](crate::congestion_control::IntervalDriven::is_deaf).
+    deaf: bool,
+    /// The algorithm's send quantum while it is deaf.
+    quantum: u64,
     lost_records: Vec<LostPacket>,
     acked_records: Vec<AckedPacket>,
 }
@@ -224,6 +229,8 @@ impl Sender {
             interval_end: IntervalEnd::default(),
             interval_timer: Timestamp::NEVER,
             awaits_decision: false,
+            deaf: false,
+            quantum: 0,
             lost_records: Vec::new(),
             acked_records: Vec::new(),
         };

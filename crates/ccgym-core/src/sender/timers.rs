@@ -57,7 +57,7 @@ impl Sender {
 
     /// Return the time before which neither probe nor retransmission timer fires.
     #[inline]
-    fn quiet_until(&self) -> Timestamp {
+    pub(super) fn quiet_until(&self) -> Timestamp {
         self.timer_base + self.rtt.smoothed()
     }
 

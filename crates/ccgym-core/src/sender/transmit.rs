@@ -4,7 +4,7 @@ use super::application::MIN_SHORT;
 use super::{Recovery, Sender};
 use crate::congestion_control::SentEvent;
 use crate::ns3::{Retransmission, HEADER};
-use crate::packet::Packet;
+use crate::packet::{Packet, PacketNumber};
 use crate::sent_packets::State;
 use crate::units::{Rate, Timestamp};
 
@@ -119,31 +119,7 @@ impl Sender {
     #[inline(always)]
     fn send<const PLAIN: bool>(&mut self, now: Timestamp, segment: u64, size: u32, again: bool, packet: &mut Packet) {
         let bytes = u64::from(size);
-        let app_limited = self.sampler.is_app_limited();
-        if self.in_flight == 0 {
-            self.timer_base = now;
-        }
-        let number = self.packets.next();
-        let in_flight_before = self.in_flight;
-        self.in_flight += bytes;
-        if self.in_flight > self.max_in_flight_in_round {
-            self.max_in_flight_in_round = self.in_flight;
-        }
-        // Field by field: a struct made elsewhere would be copied in wide pieces, which wait for its narrow stores.
-        let slot = self.packets.next_slot();
-        slot.sent = now;
-        slot.segment = segment;
-        slot.in_flight = self.in_flight.min(u64::from(u32::MAX)) as u32;
-        slot.size = size as u16;
-        slot.state = State::Outstanding;
-        slot.app_limited = app_limited;
-        if self.capabilities.rate_samples {
-            self.packets.set_stamp(self.sampler.on_send(now, in_flight_before));
-        }
-        self.last_sent = now;
-        if self.control.pacing_rate != Rate::ZERO {
-            self.pacer.on_sent(now, bytes, self.control.pacing_rate, self.cca.send_quantum());
-        }
+        let number = self.put_in_flight(now, segment, size);
         if !PLAIN && matches!(self.recovery, Recovery::Fast { .. }) {
             match &mut self.ns3 {
                 None => self.prr.on_sent(bytes),
@@ -167,6 +143,39 @@ impl Sender {
         packet.size = size;
         packet.ecn = self.capabilities.ecn;
         packet.retransmission = again;
+    }
+
+    /// Store a transmission that leaves now, and pace the next; returns its number. The caller counts it.
+    #[inline(always)]
+    pub(super) fn put_in_flight(&mut self, now: Timestamp, segment: u64, size: u32) -> PacketNumber {
+        let bytes = u64::from(size);
+        let app_limited = self.sampler.is_app_limited();
+        if self.in_flight == 0 {
+            self.timer_base = now;
+        }
+        let number = self.packets.next();
+        let in_flight_before = self.in_flight;
+        self.in_flight += bytes;
+        if self.in_flight > self.max_in_flight_in_round {
+            self.max_in_flight_in_round = self.in_flight;
+        }
+        // Field by field: a struct made elsewhere would be copied in wide pieces, which wait for its narrow stores.
+        let slot = self.packets.next_slot();
+        slot.sent = now;
+        slot.segment = segment;
+        slot.in_flight = self.in_flight.min(u64::from(u32::MAX)) as u32;
+        slot.size = size as u16;
+        slot.state = State::Outstanding;
+        slot.app_limited = app_limited;
+        if self.capabilities.rate_samples {
+            self.packets.set_stamp(self.sampler.on_send(now, in_flight_before));
+        }
+        self.last_sent = now;
+        if self.control.pacing_rate != Rate::ZERO {
+            let quantum = if self.deaf { self.quantum } else { self.cca.send_quantum() };
+            self.pacer.on_sent(now, bytes, self.control.pacing_rate, quantum);
+        }
+        number
     }
 
     /// Send a probe, regardless of window and pacing: new data if any (RFC 8985 §7.3), else the newest segment again.

@@ -30,4 +30,5 @@ mod memory;
 mod misbehaving_receivers;
 mod networks;
 mod parking_lot_against_ns3;
+mod trains;
 mod violations;
