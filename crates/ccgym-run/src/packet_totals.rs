@@ -61,19 +61,23 @@ fn percentile_95(delays: &mut [i64]) -> Option<i64> {
 pub fn totals(log: &PacketLog, flows: usize) -> Vec<Totals> {
     let mut found = vec![Totals::default(); flows];
     let mut delays = vec![Vec::new(); flows];
+    if let [only] = &mut delays[..] {
+        only.reserve_exact(log.left.len());
+    }
     for (((&entered, &left), &size), &flow) in log.entered.iter().zip(&log.left).zip(&log.size).zip(&log.flow) {
         let own = &mut found[flow as usize];
-        let entered = whole_microseconds(entered);
         own.entered.add(entered, size);
         if left != u64::MAX {
-            let left = whole_microseconds(left);
             own.left.add(left, size);
-            delays[flow as usize].push(left as i64 - entered as i64);
+            delays[flow as usize].push(whole_microseconds(left) as i64 - whole_microseconds(entered) as i64);
         }
     }
     let mut all = Totals::default();
     for (own, delays) in found.iter_mut().zip(&mut delays) {
         own.delay_p95 = percentile_95(delays);
+        for passed in [&mut own.entered, &mut own.left] {
+            (passed.first, passed.last) = (whole_microseconds(passed.first), whole_microseconds(passed.last));
+        }
         all.entered.join(&own.entered);
         all.left.join(&own.left);
     }
@@ -83,6 +87,26 @@ pub fn totals(log: &PacketLog, flows: usize) -> Vec<Totals> {
     };
     found.insert(0, all);
     found
+}
+
+/// Return what left of some flows, from 0, after `begin` and before `end` (nanoseconds), and the one-way delays.
+#[must_use]
+pub fn departed(log: &PacketLog, flows: &[usize], begin: u64, end: u64) -> (Passed, Vec<i64>) {
+    let mut found = Passed::default();
+    let mut delays = Vec::with_capacity(log.left.len());
+    let mut chosen = vec![false; flows.iter().max().map_or(0, |last| last + 1)];
+    flows.iter().for_each(|&flow| chosen[flow] = true);
+    for (((&entered, &left), &size), &flow) in log.entered.iter().zip(&log.left).zip(&log.size).zip(&log.flow) {
+        if left == u64::MAX || chosen.get(flow as usize) != Some(&true) {
+            continue;
+        }
+        let at = whole_microseconds(left);
+        if begin < at && at < end {
+            found.add(at, size);
+            delays.push(at as i64 - whole_microseconds(entered) as i64);
+        }
+    }
+    (found, delays)
 }
 
 /// Return the moving average of the gaps between a flow's packets, in milliseconds, as it is at each of the ascending
@@ -134,6 +158,17 @@ mod tests {
         assert_eq!((second.entered.packets, second.left), (1, Passed::default()));
         assert_eq!(third, Totals::default());
         assert_eq!((all.entered.bytes, all.left, all.delay_p95), (6001, first.left, Some(3_000)));
+    }
+
+    #[test]
+    fn what_left_in_a_part_is_of_some_flows_and_of_neither_end() {
+        let (found, delays) = departed(&log(), &[0, 1], 2_000, 5_000_000);
+        assert_eq!(
+            (found, delays),
+            (Passed { packets: 1, bytes: 1500, first: 4_003_000, last: 4_003_000 }, vec![3_000])
+        );
+        assert_eq!(departed(&log(), &[0], 1_999, 4_003_001).1, [2_000, 3_000]);
+        assert_eq!(departed(&log(), &[1], 0, u64::MAX), (Passed::default(), vec![]));
     }
 
     #[test]

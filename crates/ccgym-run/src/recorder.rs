@@ -63,21 +63,27 @@ impl PacketLog {
 
     /// Drop entries and departures after `end`; sort the rest in order of entry.
     pub fn cut(&mut self, end: Timestamp) {
-        let sorted = self.entered.windows(2).all(|pair| pair[0] <= pair[1]);
+        let (mut sorted, mut before) = (true, 0);
+        for (&entered, left) in self.entered.iter().zip(&mut self.left) {
+            sorted &= before <= entered;
+            before = entered;
+            if *left > end.0 {
+                *left = u64::MAX;
+            }
+        }
         if sorted {
             let len = self.entered.partition_point(|&t| t <= end.0);
             self.entered.truncate(len);
             self.left.truncate(len);
             self.size.truncate(len);
             self.flow.truncate(len);
-            self.left.iter_mut().filter(|t| **t > end.0).for_each(|t| *t = u64::MAX);
             return;
         }
         // An acknowledgement carried eagerly is logged when its data packet is sent: before others that enter sooner,
         // and possibly with an entry after the end.
         let mut order: Vec<usize> = (0..self.entered.len()).filter(|&i| self.entered[i] <= end.0).collect();
         order.sort_by_key(|&i| self.entered[i]);
-        self.left = order.iter().map(|&i| self.left[i]).map(|t| if t > end.0 { u64::MAX } else { t }).collect();
+        self.left = order.iter().map(|&i| self.left[i]).collect();
         self.size = order.iter().map(|&i| self.size[i]).collect();
         self.flow = order.iter().map(|&i| self.flow[i]).collect();
         self.entered = order.iter().map(|&i| self.entered[i]).collect();
