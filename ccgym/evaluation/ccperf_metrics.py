@@ -132,7 +132,7 @@ class RunInput:
     @cached_property
     def samples(self) -> tuple[Samples, ...]:
         """Of each flow."""
-        return tuple(Samples(self, flow) for flow in self.flows)
+        return tuple(Samples(self.times_ns, self.step_ns, self.bin_steps, flow) for flow in self.flows)
 
 
 class _Value(NamedTuple):
@@ -147,13 +147,15 @@ class _Value(NamedTuple):
 class Samples:
     """One flow's samples while it was active, and its throughput in bins."""
 
-    run: RunInput
+    times_ns: npt.NDArray[np.int64]
+    step_ns: int
+    bin_steps: int
     flow: FlowInput
 
     @cached_property
     def active(self) -> slice:
         """Where the flow was active."""
-        first, last = np.searchsorted(self.run.times_ns, (self.flow.start_ns, self.flow.stop_ns), side="right")
+        first, last = np.searchsorted(self.times_ns, (self.flow.start_ns, self.flow.stop_ns), side="right")
         return slice(int(first), int(last))
 
     def _column(self, name: str) -> FloatArray:
@@ -198,20 +200,20 @@ class Samples:
     @property
     def step_throughput(self) -> FloatArray:
         """Throughput of each step, Mbit/s."""
-        return np.asarray((np.diff(self._read_bytes, prepend=0.0) * 8 * 1000 / self.run.step_ns)[self.active])
+        return np.asarray((np.diff(self._read_bytes, prepend=0.0) * 8 * 1000 / self.step_ns)[self.active])
 
     @cached_property
     def bin_edges_ns(self) -> npt.NDArray[np.int64]:
         """Edges of the bins, on a grid common to all flows, so that fairness compares the same instants."""
-        steps = self.run.bin_steps
-        return np.arange(self.run.times_ns.size // steps + 1, dtype=np.int64) * steps * self.run.step_ns
+        steps = self.bin_steps
+        return np.arange(self.times_ns.size // steps + 1, dtype=np.int64) * steps * self.step_ns
 
     @cached_property
     def bin_throughput(self) -> FloatArray:
         """Throughput of each bin, Mbit/s."""
-        steps = self.run.bin_steps
+        steps = self.bin_steps
         cumulative = np.concatenate(([0.0], self._read_bytes))[: self._read_bytes.size // steps * steps + 1 : steps]
-        return np.diff(cumulative) * 8 * 1000 / (steps * self.run.step_ns)
+        return np.diff(cumulative) * 8 * 1000 / (steps * self.step_ns)
 
 
 class MeasuredCcperf(CcperfMetrics):

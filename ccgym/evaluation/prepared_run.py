@@ -49,8 +49,8 @@ class Record:
     """Every packet, from which Pantheon's metrics are computed."""
     series: TimeLike = "10ms"
     """Spacing of the sampled series, a time; ccperf's metrics are computed from them. ``0``: none."""
-    acks: bool = True
-    """Every acknowledgement as well, if packets are remembered; metrics do not need them."""
+    acks: bool = False
+    """Every acknowledgement as well, if packets are remembered: no metric needs them, files of packets do."""
     link_events: bool = False
     """Every event of the links, which mahimahi's logs and the ``#`` lines of Pantheon's need."""
     max_memory: str = MAX_MEMORY

@@ -191,8 +191,8 @@ impl SimResult {
         let d = PyDict::new(py);
         d.set_item("entered_ns", log.entered.clone().into_pyarray(py))?;
         d.set_item("left_ns", log.left.clone().into_pyarray(py))?;
-        d.set_item("size", log.size.clone().into_pyarray(py))?;
-        d.set_item("flow", log.flow.clone().into_pyarray(py))?;
+        d.set_item("size", log.size.iter().copied().collect::<Vec<_>>().into_pyarray(py))?;
+        d.set_item("flow", log.flow.iter().copied().collect::<Vec<_>>().into_pyarray(py))?;
         Ok(d)
     }
 

@@ -51,6 +51,17 @@ fn whole_microseconds(ns: u64) -> u64 {
     (ns + MICROSECOND / 2) / MICROSECOND * MICROSECOND
 }
 
+/// Rows of the log: time of entering, time of leaving, wire bytes, flow.
+fn rows(log: &PacketLog) -> impl Iterator<Item = (u64, u64, u32, usize)> + '_ {
+    let times = log.entered.iter().zip(&log.left).enumerate();
+    times.map(|(i, (&entered, &left))| (entered, left, log.size[i], log.flow[i] as usize))
+}
+
+/// Return the one-way delay of a packet that left.
+fn delay(entered: u64, left: u64) -> i64 {
+    whole_microseconds(left) as i64 - whole_microseconds(entered) as i64
+}
+
 fn percentile_95(delays: &mut [i64]) -> Option<i64> {
     let rank = (0.95 * delays.len().checked_sub(1)? as f64).round_ties_even() as usize;
     Some(*delays.select_nth_unstable(rank).1)
@@ -64,12 +75,12 @@ pub fn totals(log: &PacketLog, flows: usize) -> Vec<Totals> {
     if let [only] = &mut delays[..] {
         only.reserve_exact(log.left.len());
     }
-    for (((&entered, &left), &size), &flow) in log.entered.iter().zip(&log.left).zip(&log.size).zip(&log.flow) {
-        let own = &mut found[flow as usize];
+    for (entered, left, size, flow) in rows(log) {
+        let own = &mut found[flow];
         own.entered.add(entered, size);
         if left != u64::MAX {
             own.left.add(left, size);
-            delays[flow as usize].push(whole_microseconds(left) as i64 - whole_microseconds(entered) as i64);
+            delays[flow].push(delay(entered, left));
         }
     }
     let mut all = Totals::default();
@@ -93,17 +104,14 @@ pub fn totals(log: &PacketLog, flows: usize) -> Vec<Totals> {
 #[must_use]
 pub fn departed(log: &PacketLog, flows: &[usize], begin: u64, end: u64) -> (Passed, Vec<i64>) {
     let mut found = Passed::default();
-    let mut delays = Vec::with_capacity(log.left.len());
+    let mut delays = Vec::new();
     let mut chosen = vec![false; flows.iter().max().map_or(0, |last| last + 1)];
     flows.iter().for_each(|&flow| chosen[flow] = true);
-    for (((&entered, &left), &size), &flow) in log.entered.iter().zip(&log.left).zip(&log.size).zip(&log.flow) {
-        if left == u64::MAX || chosen.get(flow as usize) != Some(&true) {
-            continue;
-        }
+    for (entered, left, size, _) in rows(log).filter(|row| row.1 != u64::MAX && chosen.get(row.3) == Some(&true)) {
         let at = whole_microseconds(left);
         if begin < at && at < end {
             found.add(at, size);
-            delays.push(at as i64 - whole_microseconds(entered) as i64);
+            delays.push(delay(entered, left));
         }
     }
     (found, delays)
@@ -113,7 +121,7 @@ pub fn departed(log: &PacketLog, flows: &[usize], begin: u64, end: u64) -> (Pass
 /// `times` (nanoseconds); a new gap has weight `weight`. NaN before the second packet.
 #[must_use]
 pub fn gap_average(log: &PacketLog, flow: u32, times: &[u64], weight: f64) -> Vec<f64> {
-    let mut sent = log.entered.iter().zip(&log.flow).filter(|(_, &of)| of == flow).map(|(&at, _)| at).peekable();
+    let mut sent = log.entered.iter().zip(log.flow.iter()).filter(|(_, &of)| of == flow).map(|(&at, _)| at).peekable();
     let (mut before, mut average) = (None, f64::NAN);
     times
         .iter()
