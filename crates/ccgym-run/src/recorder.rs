@@ -49,7 +49,7 @@ impl Column {
         (0..self.len).map(|i| &self[i])
     }
 
-    const fn entry_bytes(&self) -> usize {
+    fn entry_bytes(&self) -> usize {
         if self.each.is_empty() {
             0
         } else {
