@@ -1,7 +1,7 @@
 """The native core (Rust, crates/ccgym-py), typed."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, final
 
 import numpy as np
@@ -78,6 +78,14 @@ class SimResult:
         """Totals over the data packets of all flows, then of each: entered, left, 95th percentile of the delay (ns).
 
         Both are (packets, bytes, first_ns, last_ns); times and the delay are whole microseconds.
+        """
+
+    def departed(
+        self, flows: Sequence[int], begin_ns: int, end_ns: int
+    ) -> tuple[tuple[int, int, int, int], npt.NDArray[np.int64]]:
+        """What left of some flows (from 0) in a part of the run: (packets, bytes, first_ns, last_ns), and delays (ns).
+
+        Neither end belongs to it; times and delays are whole microseconds.
         """
 
     def gap_average(self, flow: int, weight: float) -> npt.NDArray[np.float64]:

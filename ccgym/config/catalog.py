@@ -164,7 +164,7 @@ def catalog() -> CatalogFile:
         ConfigError: It is damaged.
         PlatformError: It is missing.
     """
-    return _catalog(traces_directory() / CATALOG_FILE)
+    return _catalog(traces_directory())
 
 
 def path_entry(name: str) -> tuple[str, PathEntry]:
@@ -190,7 +190,7 @@ def path_entry(name: str) -> tuple[str, PathEntry]:
 
 def path_names() -> Mapping[str, str]:
     """Every name and alias of a path, with its proper name."""
-    return _path_names(traces_directory() / CATALOG_FILE)
+    return _path_names(traces_directory())
 
 
 def resolve_trace(reference: str) -> TraceSource:
@@ -289,9 +289,9 @@ def _is_traces_directory(folder: Path) -> bool:
 
 
 @lru_cache(maxsize=4)
-def _catalog(file: Path) -> CatalogFile:
+def _catalog(folder: Path) -> CatalogFile:
+    file, found = folder / CATALOG_FILE, folder / FOUND_FILE
     read = validate(load_yaml(file), CatalogFile)
-    found = file.with_name(FOUND_FILE)
     further = validate(load_yaml(found), FoundPaths).paths if found.is_file() else {}
     if twice := sorted(read.paths.keys() & further.keys()):
         raise ConfigError(
@@ -301,12 +301,13 @@ def _catalog(file: Path) -> CatalogFile:
 
 
 @lru_cache(maxsize=4)
-def _path_names(file: Path) -> Mapping[str, str]:
+def _path_names(folder: Path) -> Mapping[str, str]:
     names: dict[str, str] = {}
-    for proper, entry in _catalog(file).paths.items():
+    for proper, entry in _catalog(folder).paths.items():
         for name in (proper, *entry.aliases):
             if name in names:
-                raise ConfigError("duplicate", f"the name {name!r} for {names[name]} and {proper}", where=str(file))
+                where = str(folder / CATALOG_FILE)
+                raise ConfigError("duplicate", f"the name {name!r} for {names[name]} and {proper}", where=where)
             names[name] = proper
     return names
 

@@ -153,7 +153,8 @@ class _Bench:
     def _planned(self, window: int, number: int) -> Run:
         flow = {"scheme": "fixed_window", "params": {"cwnd": window}, "profile": "udp"}
         seed = self.search.seed + number
-        return Run(self.path, contender(flow), self.search.runtime_ns, seed, Record(series=0), name=f"window {window}")
+        record = Record(series=0, acks=True)
+        return Run(self.path, contender(flow), self.search.runtime_ns, seed, record, name=f"window {window}")
 
     def _run(self, runs: Sequence[Run]) -> list[dict[str, Any]]:
         """The numbers of :class:`CwndRuns`, and the hash of what happened, per run."""

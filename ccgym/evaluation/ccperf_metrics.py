@@ -12,7 +12,7 @@ everything made from throughput per bin, which is what ccperf's published coeffi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -52,7 +52,7 @@ class Metric:
 MetricTable = dict[str, Metric]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CcperfMetrics:
     """The three tables of a ccperf result page."""
 
@@ -69,6 +69,9 @@ class CcperfMetrics:
         """All tables by their names: ``flow_1``, …, ``btl_forward``, those of several links, ``net``."""
         flows = {f"flow_{number}": table for number, table in enumerate(self.flows, 1)}
         return {**self.links, **flows, "btl_forward": self.link, "net": self.network}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CcperfMetrics) and self.scopes() == other.scopes()
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class FlowInput:
     """Capacity of its bottleneck, where there is one."""
     link_overhead: int
     """Bytes that its bottleneck charges per packet on top of its IP length."""
-    gaps_ms: FloatArray | None = None
+    gaps_ms: Callable[[], FloatArray] | None = None
     """Moving average of the gaps between its packets at each sampling time, with :data:`GAP_WEIGHT`; NaN before the
     second packet. None where packets were not recorded."""
     transfers: Mapping[str, Any] | None = None
@@ -116,10 +119,20 @@ class RunInput:
     """Capacity of the bottleneck of all flows, where there is one."""
 
     @cached_property
+    def times_ns(self) -> npt.NDArray[np.int64]:
+        """The sampling times as signed numbers."""
+        return self.t_ns.astype(np.int64)
+
+    @cached_property
     def bin_steps(self) -> int:
         """Sampling steps per throughput bin."""
         base_rtt = min((flow.base_rtt_ns for flow in self.flows), default=self.step_ns)
         return max(1, round(BIN_BASE_RTTS * base_rtt / self.step_ns))
+
+    @cached_property
+    def samples(self) -> tuple[Samples, ...]:
+        """Of each flow."""
+        return tuple(Samples(self.times_ns, self.step_ns, self.bin_steps, flow) for flow in self.flows)
 
 
 class _Value(NamedTuple):
@@ -130,53 +143,103 @@ class _Value(NamedTuple):
     skipped_bins: int = 0
 
 
-@dataclass
-class _Samples:
+@dataclass(frozen=True)
+class Samples:
     """One flow's samples while it was active, and its throughput in bins."""
 
-    active: npt.NDArray[np.bool_]
-    cwnd: FloatArray
-    in_flight: FloatArray
-    srtt_s: FloatArray
-    step_throughput: FloatArray
-    bin_edges_ns: npt.NDArray[np.int64]
-    bin_throughput: FloatArray = field(repr=False)
+    times_ns: npt.NDArray[np.int64]
+    step_ns: int
+    bin_steps: int
+    flow: FlowInput
+
+    @cached_property
+    def active(self) -> slice:
+        """Where the flow was active."""
+        first, last = np.searchsorted(self.times_ns, (self.flow.start_ns, self.flow.stop_ns), side="right")
+        return slice(int(first), int(last))
+
+    def _column(self, name: str) -> FloatArray:
+        return np.asarray(self.flow.series[name][self.active], dtype=np.float64)
+
+    @cached_property
+    def in_flight(self) -> FloatArray:
+        """Packets in flight."""
+        return self._column("in_flight_bytes") / self.flow.packet_bytes
+
+    @cached_property
+    def srtt_s(self) -> FloatArray:
+        """Smoothed round-trip time; 0 before the first measurement."""
+        return self._column("srtt_ns") / 1e9
+
+    @cached_property
+    def mean_cwnd(self) -> float | None:
+        """Mean window, packets; schemes that set only a rate have none to average."""
+        cwnd = self._column("cwnd_bytes") / self.flow.packet_bytes
+        return _mean(cwnd[cwnd < UNLIMITED / self.flow.packet_bytes])
+
+    @cached_property
+    def mean_in_flight(self) -> float | None:
+        """Mean of the packets in flight."""
+        return _mean(self.in_flight)
+
+    @cached_property
+    def srtts_ms(self) -> FloatArray:
+        """Smoothed round-trip times that were measured."""
+        return self.srtt_s[self.srtt_s > 0] * 1e3
+
+    @cached_property
+    def mean_srtt_ms(self) -> float | None:
+        """Their mean."""
+        return _mean(self.srtts_ms)
+
+    @cached_property
+    def _read_bytes(self) -> FloatArray:
+        # What the application can read: a retransmission that arrives brings all that waited for it.
+        return self.flow.series["read_bytes"].astype(np.float64)
+
+    @property
+    def step_throughput(self) -> FloatArray:
+        """Throughput of each step, Mbit/s."""
+        return np.asarray((np.diff(self._read_bytes, prepend=0.0) * 8 * 1000 / self.step_ns)[self.active])
+
+    @cached_property
+    def bin_edges_ns(self) -> npt.NDArray[np.int64]:
+        """Edges of the bins, on a grid common to all flows, so that fairness compares the same instants."""
+        steps = self.bin_steps
+        return np.arange(self.times_ns.size // steps + 1, dtype=np.int64) * steps * self.step_ns
+
+    @cached_property
+    def bin_throughput(self) -> FloatArray:
+        """Throughput of each bin, Mbit/s."""
+        steps = self.bin_steps
+        cumulative = np.concatenate(([0.0], self._read_bytes))[: self._read_bytes.size // steps * steps + 1 : steps]
+        return np.diff(cumulative) * 8 * 1000 / (steps * self.step_ns)
+
+
+class MeasuredCcperf(CcperfMetrics):
+    """The tables of a run in memory, made when the first of them is read."""
+
+    def __init__(self, run: RunInput) -> None:
+        vars(self)["_run"] = run
+
+    def __getattr__(self, name: str) -> Any:
+        if "_run" not in vars(self):
+            raise AttributeError(name)
+        vars(self).update(vars(ccperf_metrics(vars(self).pop("_run"))))
+        return getattr(self, name)
 
 
 def ccperf_metrics(run: RunInput) -> CcperfMetrics:
     """All tables of a run."""
-    samples = [_samples(run, flow) for flow in run.flows]
     return CcperfMetrics(
-        flows=tuple(_flow_table(run, flow, part) for flow, part in zip(run.flows, samples, strict=True)),
+        flows=tuple(_flow_table(run, flow, part) for flow, part in zip(run.flows, run.samples, strict=True)),
         link=_link_table(run, run.link_counters),
-        network=_network_table(run, samples),
+        network=_network_table(run, run.samples),
         links={name: _link_table(run, counters) for name, counters in run.links.items()},
     )
 
 
-def _samples(run: RunInput, flow: FlowInput) -> _Samples:
-    times = run.t_ns.astype(np.int64)
-    active = (times > flow.start_ns) & (times <= flow.stop_ns)
-    # What the application can read: a retransmission that arrives brings all that waited for it.
-    received = flow.series["read_bytes"].astype(np.float64)
-    per_step = np.diff(received, prepend=0.0) * 8 * 1000 / run.step_ns
-    steps = run.bin_steps
-    # Bins lie on a grid common to all flows, so that fairness compares the same instants.
-    whole = times.size // steps
-    edges = np.arange(whole + 1, dtype=np.int64) * steps * run.step_ns
-    cumulative = np.concatenate(([0.0], received))[: whole * steps + 1 : steps]
-    return _Samples(
-        active=active,
-        cwnd=flow.series["cwnd_bytes"].astype(np.float64)[active] / flow.packet_bytes,
-        in_flight=flow.series["in_flight_bytes"].astype(np.float64)[active] / flow.packet_bytes,
-        srtt_s=flow.series["srtt_ns"].astype(np.float64)[active] / 1e9,
-        step_throughput=per_step[active],
-        bin_edges_ns=edges,
-        bin_throughput=np.diff(cumulative) * 8 * 1000 / (steps * run.step_ns),
-    )
-
-
-def _active_bins(flow: FlowInput, part: _Samples) -> npt.NDArray[np.bool_]:
+def _active_bins(flow: FlowInput, part: Samples) -> npt.NDArray[np.bool_]:
     """Bins that lie within the flow's life."""
     edges = part.bin_edges_ns
     return np.asarray((edges[:-1] >= flow.start_ns) & (edges[1:] <= flow.stop_ns))
@@ -195,7 +258,7 @@ def _cov(values: FloatArray) -> float | None:
     return float(values.std()) / mean if mean else None
 
 
-def _flow_table(run: RunInput, flow: FlowInput, part: _Samples) -> MetricTable:
+def _flow_table(run: RunInput, flow: FlowInput, part: Samples) -> MetricTable:
     seconds = (flow.stop_ns - flow.start_ns) / 1e9
     counters = flow.counters
     payload_share = flow.mss / flow.packet_bytes
@@ -204,8 +267,7 @@ def _flow_table(run: RunInput, flow: FlowInput, part: _Samples) -> MetricTable:
     bins = part.bin_throughput[_active_bins(flow, part)]
     flowing = bins[bins > 0]
     timed = part.srtt_s > 0
-    srtt_samples_ms = part.srtt_s[timed] * 1e3
-    srtt_ms = _mean(srtt_samples_ms)
+    srtt_ms = part.mean_srtt_ms
     recoveries = int(counters["recoveries"])
     completion = counters["finish_ns"] if counters["finish_ns"] is not None else flow.stop_ns
 
@@ -216,11 +278,10 @@ def _flow_table(run: RunInput, flow: FlowInput, part: _Samples) -> MetricTable:
         "cov_in_flight_l4": _Value(_cov(part.in_flight), step_s),
         "cov_throughput_l4": _Value(_cov(bins), bin_s),
         "flow_completion_time_l4": _Value((completion - flow.start_ns) / 1e9),
-        # Schemes that set only a rate have no window to average.
-        "mean_cwnd_l4": _Value(_mean(part.cwnd[part.cwnd < UNLIMITED / flow.packet_bytes]), step_s),
+        "mean_cwnd_l4": _Value(part.mean_cwnd, step_s),
         "mean_delivery_rate_l4": mbps(counters["acked_bytes"] * payload_share),
         "mean_est_qdelay_l4": _Value(None if srtt_ms is None else srtt_ms - flow.base_rtt_ns / 1e6, step_s),
-        "mean_in_flight_l4": _Value(_mean(part.in_flight), step_s),
+        "mean_in_flight_l4": _Value(part.mean_in_flight, step_s),
         "mean_network_power_l4": _Value(_mean(part.step_throughput[timed] / part.srtt_s[timed]), step_s),
         "mean_recovery_time_l4": _Value(counters["recovery_ns"] / recoveries / 1e6 if recoveries else 0.0),
         "mean_sending_rate_l4": mbps(counters["sent_bytes"] * payload_share),
@@ -235,12 +296,13 @@ def _flow_table(run: RunInput, flow: FlowInput, part: _Samples) -> MetricTable:
         "total_retransmissions_l4": _Value(float(counters["retransmissions"])),
         "total_rtos_l4": _Value(float(counters["rtos"])),
     }
-    percentiles = np.percentile(srtt_samples_ms, PERCENTS).tolist() if srtt_samples_ms.size else [None] * len(PERCENTS)
+    srtts_ms = part.srtts_ms
+    percentiles = np.percentile(srtts_ms, PERCENTS).tolist() if srtts_ms.size else [None] * len(PERCENTS)
     for percent, found in zip(PERCENTS, percentiles, strict=True):
         table[f"p{percent}_srtt_l4"] = _Value(found, step_s)
     if flow.gaps_ms is not None:
         # No mean over packets, which would be the mean gap: in #21 0.08 ms, where ccperf has 0.27 ms.
-        gaps = flow.gaps_ms[run.t_ns <= flow.stop_ns]
+        gaps = flow.gaps_ms()[run.times_ns <= flow.stop_ns]
         table["mean_idt_ewma_l4"] = _Value(_mean(gaps[~np.isnan(gaps)]), step_s)
     if flow.transfers is not None:
         table["mean_completion_time_l7"] = _Value(flow.transfers["transfer_ms"])
@@ -277,7 +339,7 @@ def _bdp_segments(run: RunInput, flow: FlowInput) -> FloatArray | None:
     """
     if flow.capacity is None:
         return None
-    edges = np.concatenate(([0], run.t_ns.astype(np.int64)))
+    edges = np.concatenate(([0], run.times_ns))
     # A trace's opportunities come at whole milliseconds: smoothed over a round trip, the path's own memory.
     window = max(1, round(flow.base_rtt_ns / run.step_ns))
     ahead = np.minimum(np.arange(window, edges.size + window - 1), edges.size - 1)
@@ -288,7 +350,7 @@ def _bdp_segments(run: RunInput, flow: FlowInput) -> FloatArray | None:
     return np.asarray(bandwidth_bps * flow.base_rtt_ns / 1e9 / (8 * flow.packet_bytes) * factor)
 
 
-def _utilization_bdp(run: RunInput, flow: FlowInput, part: _Samples) -> _Value:
+def _utilization_bdp(run: RunInput, flow: FlowInput, part: Samples) -> _Value:
     step_s = run.step_ns / 1e9
     bdp = _bdp_segments(run, flow)
     if bdp is None:
@@ -313,7 +375,7 @@ def _link_table(run: RunInput, counters: Mapping[str, Any] | None) -> MetricTabl
     return _table(values)
 
 
-def _network_table(run: RunInput, samples: Sequence[_Samples]) -> MetricTable:
+def _network_table(run: RunInput, samples: Sequence[Samples]) -> MetricTable:
     step_s = run.step_ns / 1e9
     bin_s = run.bin_steps * step_s
     count = int(run.t_ns.size)
@@ -324,8 +386,9 @@ def _network_table(run: RunInput, samples: Sequence[_Samples]) -> MetricTable:
         in_flight[part.active] += part.in_flight
         bdp = _bdp_segments(run, flow)
         if bdp is not None:
-            usable = bdp[part.active] > 0
-            bdp_share[np.flatnonzero(part.active)[usable]] += part.in_flight[usable] / bdp[part.active][usable]
+            bdp = bdp[part.active]
+            usable = bdp > 0
+            bdp_share[part.active][usable] += part.in_flight[usable] / bdp[usable]
     rates = np.array([part.bin_throughput for part in samples])
     alive = np.array([_active_bins(flow, part) for flow, part in zip(run.flows, samples, strict=True)])
     if not rates.size:

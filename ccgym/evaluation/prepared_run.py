@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ccgym.config.chain import CompiledPath
@@ -16,7 +17,7 @@ from ccgym.config.models import MediaSource
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.errors import ConfigError, located, shown
 from ccgym.evaluation.capacity import LinkCapacity, link_capacity, slowest_link
-from ccgym.evaluation.ccperf_metrics import GAP_WEIGHT, CcperfMetrics, FlowInput, RunInput, ccperf_metrics
+from ccgym.evaluation.ccperf_metrics import GAP_WEIGHT, FlowInput, MeasuredCcperf, RunInput, Samples
 from ccgym.evaluation.metrics import MediaMetrics, RunMetrics, media_metrics, recorded_metrics, transfer_metrics
 from ccgym.evaluation.run_numbers import FlowRecord, LinkRecord
 from ccgym.evaluation.run_record import RunRecord
@@ -48,8 +49,8 @@ class Record:
     """Every packet, from which Pantheon's metrics are computed."""
     series: TimeLike = "10ms"
     """Spacing of the sampled series, a time; ccperf's metrics are computed from them. ``0``: none."""
-    acks: bool = True
-    """Every acknowledgement as well, if packets are remembered; metrics do not need them."""
+    acks: bool = False
+    """Every acknowledgement as well, if packets are remembered: no metric needs them, files of packets do."""
     link_events: bool = False
     """Every event of the links, which mahimahi's logs and the ``#`` lines of Pantheon's need."""
     max_memory: str = MAX_MEMORY
@@ -108,7 +109,7 @@ class PreparedRun:
             transfer_metrics(result.transfers(place)) if spec.makes_transfers else {}
             for place, spec in enumerate(self.flows)
         ]
-        metrics = series = ccperf = None
+        metrics = series = given = None
         if self.record.packets:
             for place, numbers in enumerate(measured):
                 media = self._media_metrics(result, place)
@@ -118,23 +119,17 @@ class PreparedRun:
             metrics = recorded_metrics(result, capacity.average_mbps(self.duration_ns) if capacity and alone else None)
         if self.step_ns:
             series = result.series()
-            given = self._ccperf_input(series, counters, names, capacities)
-            flows = [
-                replace(
-                    flow,
-                    transfers=measured[place] if spec.makes_transfers else None,
-                    gaps_ms=result.gap_average(place, GAP_WEIGHT) if self.record.packets else None,
-                )
-                for place, (flow, spec) in enumerate(zip(given.flows, self.flows, strict=True))
-            ]
-            ccperf = ccperf_metrics(replace(given, flows=flows))
+            given = self._ccperf_input(result, series, counters, measured, names, capacities)
+        samples = [None] * len(self.flows) if given is None else given.samples
         return RunRecord(
             path=self.path.describe(),
             seed=self.seed,
             duration_s=self.duration_ns / 1e9,
             trajectory_hash=counters["trajectory_hash"],
             flows=tuple(
-                _flow_record(spec, counters["flows"][place], place, metrics, ccperf, measured[place], self.duration_ns)
+                _flow_record(
+                    spec, counters["flows"][place], place, metrics, samples[place], measured[place], self.duration_ns
+                )
                 for place, spec in enumerate(self.flows)
             ),
             link=self._of_link(names[0], links[names[0]], capacity)
@@ -146,7 +141,7 @@ class PreparedRun:
                 if numbers is not None
             },
             metrics=metrics,
-            ccperf_tables=ccperf,
+            ccperf_tables=None if given is None else MeasuredCcperf(given),
             counters=counters,
             backend=backend,
             path_report=path_report,
@@ -173,8 +168,10 @@ class PreparedRun:
 
     def _ccperf_input(
         self,
+        result: SimResult,
         series: Mapping[str, Any],
         counters: Mapping[str, Any],
+        measured: Sequence[Mapping[str, Any]],
         names: Sequence[str],
         capacities: Mapping[str, LinkCapacity | None],
     ) -> RunInput:
@@ -199,6 +196,8 @@ class PreparedRun:
                     packet_bytes=spec.packet_bytes,
                     capacity=capacities[names[place]],
                     link_overhead=overhead(names[place]),
+                    gaps_ms=partial(result.gap_average, place, GAP_WEIGHT) if self.record.packets else None,
+                    transfers=measured[place] if spec.makes_transfers else None,
                 )
                 for place, spec in enumerate(self.flows)
             ],
@@ -297,33 +296,27 @@ def _flow_record(
     counters: Mapping[str, Any],
     place: int,
     metrics: RunMetrics | None,
-    ccperf: CcperfMetrics | None,
+    samples: Samples | None,
     of_source: Mapping[str, Any],
     duration_ns: int,
 ) -> FlowRecord:
     pantheon = None if metrics is None else metrics.flows[place + 1]
-    table = {} if ccperf is None else ccperf.flows[place]
     stop_ns = min(spec.stop or duration_ns, duration_ns)
     recoveries = int(counters["recoveries"])
     finish = counters["finish_ns"]
     measured = ("throughput_mbps", "delay_p95_ms", "loss", "ingress_mbps")
     numbers: dict[str, Any] = {name: getattr(pantheon, name, None) for name in measured}
 
-    def from_series(name: str) -> float | None:
-        return table[name].value if name in table else None
-
-    def of_window(name: str) -> float | None:
-        return from_series(name) if spec.choice.WINDOW_KNOWN else None
-
+    windowed = samples if spec.choice.WINDOW_KNOWN else None
     return FlowRecord(
         scheme=spec.choice.title,
         start_s=spec.start_ns / 1e9,
         stop_s=stop_ns / 1e9,
         **numbers,
-        mean_rtt_ms=from_series("mean_srtt_l4"),
+        mean_rtt_ms=None if samples is None else samples.mean_srtt_ms,
         min_rtt_ms=None if counters["min_rtt_ns"] is None else counters["min_rtt_ns"] / 1e6,
-        mean_cwnd_packets=of_window("mean_cwnd_l4"),
-        mean_in_flight_packets=of_window("mean_in_flight_l4"),
+        mean_cwnd_packets=None if windowed is None else windowed.mean_cwnd,
+        mean_in_flight_packets=None if windowed is None else windowed.mean_in_flight,
         goodput_mbps=counters["received_unique_bytes"] * 8000 / (stop_ns - spec.start_ns),
         sent_packets=counters["sent_packets"],
         lost_packets=counters["lost_packets"],

@@ -122,6 +122,8 @@ def simulate_many(
 
     def run(job: Job) -> RunRecord:
         done = simulate_prepared(prepare(job.path, job.flows, job.duration, job.seed, record), halt)
+        if done.ccperf_tables is not None and not keep:
+            done.ccperf_tables.scopes()  # made of the series, and before those go
         return done if keep else replace(done, series=None, native=None, capacity=None)
 
     asked = list(jobs)

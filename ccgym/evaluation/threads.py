@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
 _Item = TypeVar("_Item")
@@ -34,12 +35,16 @@ def in_threads(
     with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1, thread_name_prefix="run") as pool:
         try:
             futures = {pool.submit(work, item): item for item in items}
-            pending = set(futures)
-            while pending:
-                # Waiting in short turns lets Ctrl-C through; it reaches this thread alone.
-                done, pending = wait(pending, timeout=TURN_S, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield futures[future], future
+            ended: SimpleQueue[Future[_Result]] = SimpleQueue()
+            for future in futures:
+                future.add_done_callback(ended.put)
+            while futures:
+                try:
+                    # Waiting in short turns lets Ctrl-C through; it reaches this thread alone.
+                    future = ended.get(timeout=TURN_S)
+                except Empty:
+                    continue
+                yield futures.pop(future), future
         except BaseException:  # GeneratorExit, too: the caller was interrupted
             halt()
             pool.shutdown(wait=True, cancel_futures=True)

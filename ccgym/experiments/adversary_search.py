@@ -130,7 +130,7 @@ class Judge:
     def numbers(self, paths: Sequence[NetworkPath], one: Contender, runs: int) -> list[list[Numbers] | None]:
         """What the runs of a contender came to, path by path; None where one failed."""
         planned = [
-            [replace(run, record=Record(series=0, acks=False)) for run in self._experiment(path, one, runs).planned()]
+            [replace(run, record=Record(series=0)) for run in self._experiment(path, one, runs).planned()]
             for path in paths
         ]
         flat = [run for ones in planned for run in ones]

@@ -103,6 +103,10 @@ class Condition:
     _experiment: spec.ExperimentSpec = field(repr=False, compare=False)
     _part: spec.ScenarioSpec = field(repr=False, compare=False)
     _values: Mapping[str, Any] = field(repr=False, compare=False)
+    _same: list[tuple[NetworkPath, tuple[Metric, ...]]] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
+    """Path and metrics of all runs, once they are known, where nothing is drawn."""
 
     def trained(self, on: TrainingRange | None) -> Condition:
         """The condition for a scheme that was trained on this range; another one only where the experiment asks."""
@@ -157,18 +161,26 @@ class Condition:
         if self._path is None:
             raise ConfigError("key-missing", "no path", where=PATH, expected="path or paths")
         duration_ns = parse_positive_time(substitute("$duration", names))
+        if self._part.draw or self.distribution or not self._same:
+            self._same[:] = [self._path_and_metrics(names, rng, duration_ns)]
+        ((path, metrics),) = self._same
+        with located("flows"):
+            flows = tuple(expanded(substitute(self._part.flows, names), rng))
+        return Scenario(path, flows, duration_ns, metrics)
+
+    def _path_and_metrics(
+        self, names: Names, rng: np.random.Generator, duration_ns: int
+    ) -> tuple[NetworkPath, tuple[Metric, ...]]:
         with located(PATH):
             if self.distribution:
                 path = read_distribution(self.distribution).sample(rng, duration_ns).path()
             else:
                 path = NetworkPath.from_any(substitute(self._path, names))
-        with located("flows"):
-            flows = tuple(expanded(substitute(self._part.flows, names), rng))
         metrics = []
         for key, given in self._experiment.metrics.items():
             with located(f"metrics.{key}"):
                 metrics.append(read_metric(key, substitute(given, names)))
-        return Scenario(path, flows, duration_ns, tuple(metrics))
+        return path, tuple(metrics)
 
 
 def conditions(experiment: spec.ExperimentSpec) -> list[Condition]:

@@ -59,7 +59,7 @@ def planned(
         backend: Where packets travel.
     """
     needs_packets = any(metric.needs_packets for metric in test.metrics)
-    record = Record(packets=needs_packets, acks=False, series=Nanoseconds(test.spec.sampling))
+    record = Record(packets=needs_packets, series=Nanoseconds(test.spec.sampling))
     baselines = [contender(name, "criteria") for name in test.spec.baselines]
     together = {one.key: one for one in (*schemes, *baselines)}.values()
     taking_part = {one.key: (one, training_range(one)) for one in together if takes_part(test, one)}.values()

@@ -24,7 +24,7 @@ names = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda text: text.rpartit
 
 
 def run(path: NetworkPath, flows: list[Any], seed: int = 1, duration: str = "8s") -> Any:
-    return simulate(path, flows, duration, seed, Record(packets=True, acks=False, series="100ms"))
+    return simulate(path, flows, duration, seed, Record(packets=True, series="100ms"))
 
 
 @names

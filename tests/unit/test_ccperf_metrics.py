@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -203,4 +204,4 @@ def test_the_mean_gap_is_over_the_time_that_a_gap_is_known() -> None:
     gaps[:5] = np.nan
     gaps[5] = 2.0 + (gaps.size - 5)
     for given, mean in ((gaps, 3.0), (np.full(gaps.size, np.nan), None)):
-        assert tables(replace(one, gaps_ms=given)).flows[0]["mean_idt_ewma_l4"].value == mean
+        assert tables(replace(one, gaps_ms=partial(np.copy, given))).flows[0]["mean_idt_ewma_l4"].value == mean

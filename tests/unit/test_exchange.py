@@ -197,6 +197,8 @@ def test_other_suffixes_and_records_without_packets_are_refused(record: RunRecor
     with refused(ConfigError, "unknown-suffix"):
         write_run(Recorded.of(record), tmp_path / "run.txt")
     with refused(ResultsError, "not-recorded"):
+        Recorded.of(ccgym.simulate(PATH, ["cubic"], 1))
+    with refused(ResultsError, "not-recorded"):
         Recorded.of(RunRecord.from_json(record.to_json()))
 
 

@@ -55,7 +55,7 @@ PATHS = [
 def reference_states(path: NetworkPath, window: int, seed: int, seconds: float) -> list[tuple[float, ...]]:
     """Length in ns and the three averages of every step of a sender with a constant window, read from its packets."""
     flow = {"scheme": "fixed_window", "params": {"cwnd": window}, "profile": "udp"}
-    run = simulate(path, [flow], seconds, seed, Record(series=0))
+    run = simulate(path, [flow], seconds, seed, Record(series=0, acks=True))
     left = [int(time) for time in run.native.packets("data")["entered_ns"]]
     heard = [int(time) for time in run.native.packets("ack")["left_ns"] if time != NEVER]
     reference = indigo.Reference()

@@ -124,7 +124,7 @@ class Recorded:
             step: Length of the intervals of the series; that of the recorded series by default.
 
         Raises:
-            ResultsError: It holds no packets.
+            ResultsError: It holds no packets, or no acknowledgements.
         """
         if record.native is None or record.metrics is None:
             raise ResultsError(
@@ -133,7 +133,15 @@ class Recorded:
                 expected="a record straight from simulate(), with packets",
                 hint="records that were read from JSON hold numbers only",
             )
-        acks = record.native.packets("ack")
+        try:
+            acks = record.native.packets("ack")
+        except RuntimeError:
+            raise ResultsError(
+                "not-recorded",
+                "this record holds no acknowledgements",
+                expected="a run that recorded them",
+                hint="simulate(..., record=ccgym.Record(acks=True))",
+            ) from None
         return cls(
             name=name,
             schemes=tuple(flow.scheme for flow in record.flows),

@@ -6,41 +6,32 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from ccgym.config.path import NetworkPath
 from ccgym.config.quantities import TimeField
 from ccgym.errors import ConfigError
 from ccgym.evaluation.ccperf_names import Better
-from ccgym.evaluation.metrics import IntArray
+from ccgym.evaluation.metrics import IntArray, Passed
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.experiments.sample import Sample
 from ccgym.schemes.flow import FlowSpec
+from ccgym.units import NS_PER_S
 
 __all__ = ["NOTHING", "Better", "Departures", "Measured", "Metric", "OverTime"]
 
 NOTHING = "–"
 
 
-@dataclass(frozen=True)
-class Departures:
-    """Packets that left the path, in order of time."""
+class Departures(NamedTuple):
+    """Packets that left the path in a part of a run."""
 
-    times_ns: IntArray
-    sizes: IntArray
-    """Bytes of IP packets."""
+    left: Passed
+    """How many, their bytes, and when, on Pantheon's clock."""
     delays_ns: IntArray
-    """One-way delays."""
-
-    def between(self, begin_s: float, end_s: float) -> Departures:
-        """Those that left after the beginning and before the end; neither instant belongs to it, as in ccBench."""
-        low = np.searchsorted(self.times_ns, round(begin_s * 1e9), side="right")
-        high = np.searchsorted(self.times_ns, round(end_s * 1e9), side="left")
-        part = slice(low, high)
-        return Departures(self.times_ns[part], self.sizes[part], self.delays_ns[part])
+    """One-way delays, in the order in which the packets entered."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +43,7 @@ class Measured:
     """What it left, packets and series included."""
     flows: Sequence[FlowSpec] = ()
     """Its flows; by default their packets have the size of TCP's."""
-    _left: dict[tuple[int, ...], Departures] = field(default_factory=dict, repr=False, compare=False)
+    _left: dict[Any, Departures] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def sample(self) -> Sample:
@@ -64,20 +55,15 @@ class Measured:
         """Length of the run, seconds."""
         return self.record.duration_s
 
-    def departures(self, places: Sequence[int]) -> Departures:
-        """The packets of the flows at these positions, sorted once however many metrics ask for them."""
-        chosen = tuple(places)
+    def departures(self, places: Sequence[int], begin_s: float, end_s: float) -> Departures:
+        """The packets of the flows at these positions that left after the beginning and before the end; neither instant
+        belongs to it, as in ccBench. They are looked through once however many metrics ask for them."""
+        chosen = (tuple(places), begin_s, end_s)
         if chosen not in self._left:
-            log = self.record.packets
-            assert log is not None, "a metric that needs packets says so"
-            times, sizes, delays = log.departure_ns, log.departure_bytes, log.delay_ns
-            if len(chosen) < len(self.record.flows):
-                own = np.isin(log.departure_flow, [place + 1 for place in chosen])
-                times, sizes, delays = times[own], sizes[own], delays[own]
-            if np.any(times[1:] < times[:-1]):
-                order = np.argsort(times, kind="stable")
-                times, sizes, delays = times[order], sizes[order], delays[order]
-            self._left[chosen] = Departures(times, sizes, delays)
+            native = self.record.native
+            assert native is not None, "a record straight from its run"
+            left, delays = native.departed(places, round(begin_s * NS_PER_S), round(end_s * NS_PER_S))
+            self._left[chosen] = Departures(Passed(*left), delays)
         return self._left[chosen]
 
 
@@ -165,4 +151,4 @@ class OverTime(Metric):
 
     def departures(self, run: Measured) -> Departures:
         """The packets of the flows that left in the part."""
-        return run.departures(self.places(run)).between(*self.span(run))
+        return run.departures(self.places(run), *self.span(run))

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from ccgym.evaluation.metrics import Passed
 from ccgym.experiments.metrics.base import Better, Measured, OverTime
 
 
@@ -22,5 +21,4 @@ class Throughput(OverTime):
 
     @override
     def of(self, run: Measured) -> float:
-        left = self.departures(run)
-        return Passed.of(left.times_ns, left.sizes).mbps
+        return self.departures(run).left.mbps

@@ -80,6 +80,10 @@ fn link_counters(link: &LinkOutcome, duration: TimeSpan) -> Option<Value> {
     }))
 }
 
+fn passed(one: Passed) -> (u64, u64, u64, u64) {
+    (one.packets, one.bytes, one.first, one.last)
+}
+
 fn link_series<'py>(py: Python<'py>, series: &LinkSeries) -> PyResult<Bound<'py, PyDict>> {
     let link = PyDict::new(py);
     link.set_item("queue_packets", series.queue_packets.clone().into_pyarray(py))?;
@@ -187,8 +191,8 @@ impl SimResult {
         let d = PyDict::new(py);
         d.set_item("entered_ns", log.entered.clone().into_pyarray(py))?;
         d.set_item("left_ns", log.left.clone().into_pyarray(py))?;
-        d.set_item("size", log.size.clone().into_pyarray(py))?;
-        d.set_item("flow", log.flow.clone().into_pyarray(py))?;
+        d.set_item("size", log.size.iter().copied().collect::<Vec<_>>().into_pyarray(py))?;
+        d.set_item("flow", log.flow.iter().copied().collect::<Vec<_>>().into_pyarray(py))?;
         Ok(d)
     }
 
@@ -196,9 +200,22 @@ impl SimResult {
     /// (packets, bytes, first_ns, last_ns), with times in whole microseconds.
     #[allow(clippy::type_complexity)]
     fn packet_totals(&self) -> PyResult<Vec<((u64, u64, u64, u64), (u64, u64, u64, u64), Option<i64>)>> {
-        let passed = |one: Passed| (one.packets, one.bytes, one.first, one.last);
         let found = packet_totals::totals(self.log("data")?, self.outcome.flows.len());
         Ok(found.into_iter().map(|of| (passed(of.entered), passed(of.left), of.delay_p95)).collect())
+    }
+
+    /// What left of some flows (from 0) after `begin_ns` and before `end_ns`, both in whole microseconds: (packets, bytes,
+    /// first_ns, last_ns), and the one-way delays, ns.
+    #[allow(clippy::type_complexity)]
+    fn departed<'py>(
+        &self,
+        py: Python<'py>,
+        flows: Vec<usize>,
+        begin_ns: u64,
+        end_ns: u64,
+    ) -> PyResult<((u64, u64, u64, u64), Bound<'py, PyArray1<i64>>)> {
+        let (found, delays) = packet_totals::departed(self.log("data")?, &flows, begin_ns, end_ns);
+        Ok((passed(found), delays.into_pyarray(py)))
     }
 
     /// The moving average of the gaps between a flow's (from 0) data packets, ms, at each time of the series.

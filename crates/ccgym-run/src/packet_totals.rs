@@ -51,6 +51,17 @@ fn whole_microseconds(ns: u64) -> u64 {
     (ns + MICROSECOND / 2) / MICROSECOND * MICROSECOND
 }
 
+/// Rows of the log: time of entering, time of leaving, wire bytes, flow.
+fn rows(log: &PacketLog) -> impl Iterator<Item = (u64, u64, u32, usize)> + '_ {
+    let times = log.entered.iter().zip(&log.left).enumerate();
+    times.map(|(i, (&entered, &left))| (entered, left, log.size[i], log.flow[i] as usize))
+}
+
+/// Return the one-way delay of a packet that left.
+fn delay(entered: u64, left: u64) -> i64 {
+    whole_microseconds(left) as i64 - whole_microseconds(entered) as i64
+}
+
 fn percentile_95(delays: &mut [i64]) -> Option<i64> {
     let rank = (0.95 * delays.len().checked_sub(1)? as f64).round_ties_even() as usize;
     Some(*delays.select_nth_unstable(rank).1)
@@ -61,19 +72,23 @@ fn percentile_95(delays: &mut [i64]) -> Option<i64> {
 pub fn totals(log: &PacketLog, flows: usize) -> Vec<Totals> {
     let mut found = vec![Totals::default(); flows];
     let mut delays = vec![Vec::new(); flows];
-    for (((&entered, &left), &size), &flow) in log.entered.iter().zip(&log.left).zip(&log.size).zip(&log.flow) {
-        let own = &mut found[flow as usize];
-        let entered = whole_microseconds(entered);
+    if let [only] = &mut delays[..] {
+        only.reserve_exact(log.left.len());
+    }
+    for (entered, left, size, flow) in rows(log) {
+        let own = &mut found[flow];
         own.entered.add(entered, size);
         if left != u64::MAX {
-            let left = whole_microseconds(left);
             own.left.add(left, size);
-            delays[flow as usize].push(left as i64 - entered as i64);
+            delays[flow].push(delay(entered, left));
         }
     }
     let mut all = Totals::default();
     for (own, delays) in found.iter_mut().zip(&mut delays) {
         own.delay_p95 = percentile_95(delays);
+        for passed in [&mut own.entered, &mut own.left] {
+            (passed.first, passed.last) = (whole_microseconds(passed.first), whole_microseconds(passed.last));
+        }
         all.entered.join(&own.entered);
         all.left.join(&own.left);
     }
@@ -85,11 +100,28 @@ pub fn totals(log: &PacketLog, flows: usize) -> Vec<Totals> {
     found
 }
 
+/// Return what left of some flows, from 0, after `begin` and before `end` (nanoseconds), and the one-way delays.
+#[must_use]
+pub fn departed(log: &PacketLog, flows: &[usize], begin: u64, end: u64) -> (Passed, Vec<i64>) {
+    let mut found = Passed::default();
+    let mut delays = Vec::new();
+    let mut chosen = vec![false; flows.iter().max().map_or(0, |last| last + 1)];
+    flows.iter().for_each(|&flow| chosen[flow] = true);
+    for (entered, left, size, _) in rows(log).filter(|row| row.1 != u64::MAX && chosen.get(row.3) == Some(&true)) {
+        let at = whole_microseconds(left);
+        if begin < at && at < end {
+            found.add(at, size);
+            delays.push(delay(entered, left));
+        }
+    }
+    (found, delays)
+}
+
 /// Return the moving average of the gaps between a flow's packets, in milliseconds, as it is at each of the ascending
 /// `times` (nanoseconds); a new gap has weight `weight`. NaN before the second packet.
 #[must_use]
 pub fn gap_average(log: &PacketLog, flow: u32, times: &[u64], weight: f64) -> Vec<f64> {
-    let mut sent = log.entered.iter().zip(&log.flow).filter(|(_, &of)| of == flow).map(|(&at, _)| at).peekable();
+    let mut sent = log.entered.iter().zip(log.flow.iter()).filter(|(_, &of)| of == flow).map(|(&at, _)| at).peekable();
     let (mut before, mut average) = (None, f64::NAN);
     times
         .iter()
@@ -134,6 +166,17 @@ mod tests {
         assert_eq!((second.entered.packets, second.left), (1, Passed::default()));
         assert_eq!(third, Totals::default());
         assert_eq!((all.entered.bytes, all.left, all.delay_p95), (6001, first.left, Some(3_000)));
+    }
+
+    #[test]
+    fn what_left_in_a_part_is_of_some_flows_and_of_neither_end() {
+        let (found, delays) = departed(&log(), &[0, 1], 2_000, 5_000_000);
+        assert_eq!(
+            (found, delays),
+            (Passed { packets: 1, bytes: 1500, first: 4_003_000, last: 4_003_000 }, vec![3_000])
+        );
+        assert_eq!(departed(&log(), &[0], 1_999, 4_003_001).1, [2_000, 3_000]);
+        assert_eq!(departed(&log(), &[1], 0, u64::MAX), (Passed::default(), vec![]));
     }
 
     #[test]

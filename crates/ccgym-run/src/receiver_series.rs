@@ -13,6 +13,8 @@ pub type Columns<'a> = [&'a mut Vec<u64>; 3];
 pub struct ReceiverSeries {
     step: TimeSpan,
     bins: Vec<[u64; 3]>,
+    /// The latest bin: its index, and its times after the first up to the second.
+    latest: (usize, u64, u64),
     payload: InOrder,
 }
 
@@ -40,14 +42,18 @@ impl ReceiverSeries {
     /// A sample at time t counts arrivals up to and including t.
     #[inline]
     fn count(&mut self, at: Timestamp, bytes: [u64; 3]) {
-        if self.step.0 == 0 {
-            return;
+        let (_, after, to) = self.latest;
+        if at.0 <= after || to < at.0 {
+            if self.step.0 == 0 {
+                return;
+            }
+            let bin = (at.0.saturating_sub(1) / self.step.0) as usize;
+            if self.bins.len() <= bin {
+                self.bins.resize(bin + 1, [0; 3]);
+            }
+            self.latest = (bin, bin as u64 * self.step.0, (bin as u64 + 1).saturating_mul(self.step.0));
         }
-        let bin = (at.0.saturating_sub(1) / self.step.0) as usize;
-        if self.bins.len() <= bin {
-            self.bins.resize(bin + 1, [0; 3]);
-        }
-        for (sum, more) in self.bins[bin].iter_mut().zip(bytes) {
+        for (sum, more) in self.bins[self.latest.0].iter_mut().zip(bytes) {
             *sum += more;
         }
     }

@@ -34,7 +34,7 @@ fn feedback_takes_its_bytes_and_goes_on_in_silence() {
     let last = acks.entered.last().copied().unwrap_or_default();
     assert!((secs(11.98)..secs(12.3)).contains(&last), "{last}");
     let bytes = |from: f64, to: f64| {
-        let within = acks.entered.iter().zip(&acks.size).filter(|(at, _)| (secs(from)..secs(to)).contains(at));
+        let within = acks.entered.iter().zip(acks.size.iter()).filter(|(at, _)| (secs(from)..secs(to)).contains(at));
         within.map(|(_, size)| *size).collect::<Vec<_>>()
     };
     // Header and message; for each arrival a difference of numbers (1) and a time (1 to 4); the range.
