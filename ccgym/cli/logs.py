@@ -94,13 +94,18 @@ def _clean(arguments: argparse.Namespace) -> int:
 
 
 def _made_again(results: ResultSet, directory: Path) -> Iterator[Path]:
-    """The files of a directory that can be made again: packet logs of simulations, figures of runs."""
-    from ccgym.evaluation.pantheon import LINKS
+    """The files of a directory that can be made again: what goes with packet logs of simulations, figures of runs."""
+    from ccgym.evaluation.kept_series import arrays_of_series, series_file
+    from ccgym.evaluation.pantheon import LINKS, stats_file
     from ccgym.evaluation.pantheon.packet_logs import what_is_wrong
     from ccgym.report.run_figures import run_files
 
     for cell in results.cells:
         yield from (one.file for link in LINKS for one in run_files(directory, cell.scheme, cell.run, link))
+        if not results.real and cell.curves:
+            yield directory / stats_file(cell.scheme, cell.run)
+            if arrays_of_series(directory, cell) is not None:
+                yield directory / series_file(cell.name)
     for _, kept in _kept(directory) if not results.real else ():
         # What has been edited would not come again.
         logs = ((directory / name, known) for name, known in kept["log_files"].items())
@@ -152,8 +157,9 @@ CLEAN: Final = Command(
     run=_clean,
     description="""\
 Remove from the directory of an evaluation what can be made again, and say how much room that
-gives: packet logs of simulated runs (`ccgym logs` writes them), figures of each run (`ccgym report
-analyze` draws them). Results, reports, runs and the logs of real packets stay.
+gives: packet logs of simulated runs, with their statistics and series (`ccgym logs` writes them),
+and figures of each run (`ccgym report analyze` draws them). Results, reports, runs and the logs of
+real packets stay.
 """,
     examples="  ccgym clean results/77.72mbps\n",
     options={"DIRECTORY": "what `ccgym evaluate` wrote"},

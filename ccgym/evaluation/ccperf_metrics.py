@@ -223,10 +223,14 @@ class MeasuredCcperf(CcperfMetrics):
         vars(self)["_run"] = run
 
     def __getattr__(self, name: str) -> Any:
-        if "_run" not in vars(self):
-            raise AttributeError(name)
-        vars(self).update(vars(ccperf_metrics(vars(self).pop("_run"))))
-        return getattr(self, name)
+        # Two threads may come here at once: both make the same tables.
+        run = vars(self).get("_run")
+        if run is not None:
+            vars(self).update(vars(ccperf_metrics(run)), _run=None)
+        try:
+            return vars(self)[name]
+        except KeyError:
+            raise AttributeError(name) from None
 
 
 def ccperf_metrics(run: RunInput) -> CcperfMetrics:

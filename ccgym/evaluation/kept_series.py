@@ -50,9 +50,14 @@ def read_series(directory: Path, cell: CellResult) -> dict[str, npt.NDArray[Any]
     Raises:
         ResultsError: They are damaged.
     """
-    arrays, text = directory / cell.curves, directory / series_file(cell.name)
-    found = read_arrays(arrays, _of_arrays) if cell.curves and arrays.exists() else None
+    found, text = arrays_of_series(directory, cell), directory / series_file(cell.name)
     return _of_csv(text) if found is None and text.exists() else found
+
+
+def arrays_of_series(directory: Path, cell: CellResult) -> dict[str, npt.NDArray[Any]] | None:
+    """As :func:`read_series`, from the file of the run alone."""
+    arrays = directory / cell.curves
+    return read_arrays(arrays, _of_arrays) if cell.curves and arrays.exists() else None
 
 
 def _of_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]] | None:

@@ -123,7 +123,8 @@ def run_experiment(
             if outcome.kept and logged(logs, outcome.run.name) and not outcome.data["log_files"]:
                 observer.notice(f"{outcome.run.name}: {NO_LOGS}")
         results = _result_set(experiment, outcomes, out, command, started)
-        write_pantheon_files(results, experiment, out, runs=logs != "none")
+        runs = () if logs == "none" else [one.name for one in results.cells] if isinstance(logs, str) else logs
+        write_pantheon_files(results, experiment, out, runs=runs)
         write_results(out, results.as_dict(), results.rows())
     return results
 

@@ -33,6 +33,10 @@ def test_logs_are_written_later_and_removed_again(tmp_path: Path, capsys: pytest
     assert " MB in 14 files are in " in said.splitlines()[-1]
     assert main(["logs", str(out), "--scheme", "cubic", "--run", "2"]) == 0
     assert set(files(out)) == {"cubic_datalink_run2.log", "cubic_acklink_run2.log"}
+    assert [one.name for pattern in ("*_stats_run*", "*_run*.csv") for one in out.glob(pattern)] == [
+        "cubic_stats_run2.log",
+        "cubic_run2.csv",
+    ]
     assert main(["logs", str(out)]) == 0
     assert files(out) == files(at_once), "packet by packet the same"
     assert numbers(out) == before == numbers(at_once)
@@ -44,7 +48,8 @@ def test_logs_are_written_later_and_removed_again(tmp_path: Path, capsys: pytest
     (out / "mine_datalink_run1.log").write_text("of somebody else")
     capsys.readouterr()
     assert main(["clean", str(out)]) == 0
-    assert " MB in 16 files are freed" in capsys.readouterr().out, "4 logs of each run, 1 edited, 1 figure"
+    said = capsys.readouterr().out
+    assert " MB in 24 files are freed" in said, "4 logs, statistics and series of each run, 1 edited, 1 figure"
     assert held <= {file.name for file in out.iterdir()}
     assert set(files(out)) == {edited.name, "mine_datalink_run1.log"}
     assert numbers(out) == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from ccgym.config.hosts import hosts_of
@@ -17,19 +18,19 @@ from ccgym.evaluation.scheme_summary import CellResult
 from ccgym.files import atomic_write
 
 
-def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path, *, runs: bool) -> None:
+def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path, *, runs: Collection[str]) -> None:
     """Write metadata, performance and plot styles, as Pantheon names and formats them.
 
     Args:
         results: What was measured.
         experiment: What was asked for.
         out: The results directory.
-        runs: Whether to write statistics, and series as CSV, of every run, too.
+        runs: Names of the runs whose statistics, and series as CSV, are written, too.
     """
     atomic_write(out / pantheon.CONFIG_FILE, pantheon.config_yml(results.styles))
     write_numbers(results, out, runs=runs)
-    for cell in results.cells if runs else ():
-        if (series := read_series(out, cell)) is not None:
+    for cell in results.cells:
+        if cell.name in runs and (series := read_series(out, cell)) is not None:
             atomic_write(out / series_file(cell.name), to_csv(series))
     hosts = hosts_of(experiment.path)
     atomic_write(
@@ -54,8 +55,8 @@ def _emulated(path: NetworkPath) -> dict[str, str | None]:
     return {"mode": "local", **parts, **traces}
 
 
-def write_numbers(results: ResultSet, out: Path, *, runs: bool = True) -> None:
-    """Write what Pantheon's ``plot.py`` computes: performance, and, with ``runs``, the statistics of every run."""
+def write_numbers(results: ResultSet, out: Path, *, runs: Collection[str] | None = None) -> None:
+    """Write what Pantheon's ``plot.py`` computes: performance, and the statistics of ``runs``, by default all."""
     valid = {(cell.scheme, cell.run): cell.record.metrics for cell in results.cells if cell.invalid is None}
     atomic_write(
         out / pantheon.PERF_FILE,
@@ -67,9 +68,9 @@ def write_numbers(results: ResultSet, out: Path, *, runs: bool = True) -> None:
     # Runs in virtual time may end in the future of the wall clock; statistics are computed later.
     begun = [(cell.started_epoch_s, cell.record.duration_s) for cell in results.cells]
     now = max([time.time(), *(began + seconds for began, seconds in begun if began is not None)])
-    for cell in results.cells if runs else ():
-        if not cell.curves:
-            continue  # its numbers were read from such a file, which has them already
+    for cell in results.cells:
+        if not cell.curves or (runs is not None and cell.name not in runs):
+            continue  # without curves, its numbers were read from such a file, which has them already
         atomic_write(out / pantheon.stats_file(cell.scheme, cell.run), run_text(cell, now))
 
 
