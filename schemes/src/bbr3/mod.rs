@@ -173,7 +173,7 @@ impl Bbr3 {
 
     fn sample(&self, event: &AckEvent<'_>) -> Option<Sample> {
         event.rate_sample.map(|s| Sample {
-            delivery: Delivery { rate: delivery_rate(&s), delivered: s.delivered, prior_delivered: s.prior_delivered },
+            delivery: Delivery { rate: delivery_rate(s), delivered: s.delivered, prior_delivered: s.prior_delivered },
             lost: s.lost,
             in_flight_at_send: s.in_flight_at_send,
             app_limited: s.app_limited || self.probe_rtt.was_limited(s.prior_delivered),
