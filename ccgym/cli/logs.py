@@ -118,7 +118,7 @@ def _kept(directory: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     from ccgym.evaluation.store import read_run
     from ccgym.files import UnreadableError
 
-    for file in sorted((directory / RUNS_DIRECTORY).iterdir()):
+    for file in sorted((directory / RUNS_DIRECTORY).glob("*")):
         try:
             kept = read_run(file)
         except UnreadableError:

@@ -83,7 +83,7 @@ class ActionReader:
 
     def check_finite(self, actions: Floats) -> None:
         """Raise :class:`ConfigError`, if strict, for a number that is not finite."""
-        # A sum of squares is quick to have, and finite unless a number is not, or huge.
+        # The sum of squares is fast, and finite if all numbers are (unless they are huge).
         if self._strict and not isfinite(np.vdot(actions, actions)) and not np.isfinite(actions).all():
             raise ConfigError(
                 "action-not-finite",

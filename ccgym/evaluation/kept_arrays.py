@@ -43,11 +43,11 @@ def record(columns: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 
 def read_arrays(file: Path, read: Callable[[Mapping[str, npt.NDArray[Any]]], _Read]) -> _Read:
-    """What is made of the arrays of a file; those that nobody asks for are not unpacked.
+    """Return what ``read`` makes of the arrays of a file. An array is unpacked when ``read`` looks it up.
 
     Args:
-        file: The file.
-        read: Is given the arrays by name.
+        file: An ``.npz`` file.
+        read: Gets the arrays by name.
 
     Raises:
         ResultsError: The file is not there, or damaged, or lacks an array.

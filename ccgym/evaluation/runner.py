@@ -146,8 +146,8 @@ def _probed(experiment: Experiment, runs_on: Backend) -> str:
 
 
 def _evaluation(out: Path, asked: LogsPolicy | Collection[str], *, raw_logs: bool) -> Reduction:
-    """Keeps a run's numbers, curves and series, and writes its packet logs into the results directory: those of real
-    packets that nobody asked for compressed."""
+    """Keeps a run's numbers, curves and series, and writes its packet logs into the results directory. Logs of real
+    packets that ``asked`` does not name are compressed."""
 
     def reduce(run: Run, record: RunRecord) -> Reduced:
         record = _with_program_logs(run, record, out)

@@ -14,7 +14,7 @@
 ``pdf``                  a page as PDF: ``pantheon_report.pdf``
 ``cells``                what heat maps share
 ``operating_figures``    what figures of operating points share
-``drawing_process``      processes that draw beside this one
+``drawing_process``      a second process that draws figures
 ``run_figures``          figures of all runs, drawn by several processes
 ``figure_cache``         which figures are up to date
 ``explore``              ``explore.html``, an evaluation to look into

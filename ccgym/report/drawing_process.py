@@ -1,4 +1,4 @@
-"""Processes that draw beside this one.
+"""A second process that draws figures while this one goes on.
 
 Drawing holds the interpreter's lock, so threads would not help. A plain process reads its tasks from standard input and
 writes a byte to standard output after each. Once its parent has ended, that write fails and it ends. So it outlives its

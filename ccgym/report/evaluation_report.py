@@ -111,18 +111,18 @@ def _build(
     outdated = [one for one in figures_of("evaluation") if not drawn.is_current(one.name, summary, files[one.name])]
     tasks = [partial(write_figure, one.draw, directory.absolute() / one.name, results, paper=runs) for one in outdated]
     # The last figure takes as long as the others and the page to explore.
-    beside = DrawingProcess([tasks.pop()]) if tasks and jobs != 1 else None
+    second = DrawingProcess([tasks.pop()]) if tasks and jobs != 1 else None
     try:
         for task in tasks:
             task()
         observer.advance("report")
         write_explore(results, directory)
         observer.advance("report")
-        if beside is not None:
-            beside.wait()
+        if second is not None:
+            second.wait()
     finally:
-        if beside is not None:
-            beside.end()
+        if second is not None:
+            second.end()
     for one in outdated:
         drawn.note(one.name, summary, files[one.name])
     report, pdf = page(results, directory, runs=runs), directory / PDF_FILE

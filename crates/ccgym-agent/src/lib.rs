@@ -238,7 +238,7 @@ impl FlowAgent {
     /// True while acknowledgements and losses change nothing, as long as the min RTT stays.
     #[must_use]
     #[inline]
-    pub fn is_deaf(&self) -> bool {
+    pub fn ignores_acks(&self) -> bool {
         !self.clock.awaits_rtt() && self.startup.is_over() && !self.silence.is_on()
     }
 

@@ -17,7 +17,7 @@ pub struct Pacer {
     catch_up: TimeSpan,
     /// True if window or application ran out since the latest burst.
     limited: bool,
-    /// A burst, a rate, and the time that it takes at it: the latest, since few differ from the one before.
+    /// The latest burst (bytes), its rate, and its time at that rate: the next one is mostly the same.
     cost: (u64, Rate, TimeSpan),
 }
 
@@ -46,10 +46,10 @@ impl Pacer {
     /// End a burst short of its quantum (window or application ran out) and charge its bytes.
     #[inline]
     pub fn end_burst(&mut self, now: Timestamp, rate: Rate) {
-        if self.burst != 0 || !self.limited {
-            if self.burst != 0 {
-                self.close(now, rate);
-            }
+        if self.burst != 0 {
+            self.close(now, rate);
+        }
+        if !self.limited {
             self.limited = true;
         }
     }

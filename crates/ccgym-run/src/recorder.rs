@@ -303,7 +303,7 @@ impl Series {
         s.acked_bytes.push(stats.acked_bytes);
         s.lost_packets.push(stats.lost_packets);
         let state = sender.cca().state();
-        // A comparison with an empty string's memory, which there is none of, takes 80 ns.
+        // Lengths first: comparing the bytes of empty strings takes 80 ns.
         let same = |name: &String| name.len() == state.len() && (state.is_empty() || name == state);
         let known = s.states.iter().position(same);
         s.state.push(known.unwrap_or(s.states.len()) as u64);

@@ -417,8 +417,8 @@ impl IntervalDriven for Learned {
         IntervalEnd { at: self.agent.next_decision(), acks }
     }
 
-    fn is_deaf(&self) -> bool {
-        self.base.is_none() && self.teacher.is_none() && self.agent.is_deaf()
+    fn ignores_acks(&self) -> bool {
+        self.base.is_none() && self.teacher.is_none() && self.agent.ignores_acks()
     }
 
     fn decided_outside(&self) -> bool {

@@ -29,7 +29,7 @@ pub trait IntervalDriven {
     fn interval_end(&self) -> IntervalEnd;
     /// True while acknowledgements and losses change nothing until the interval ends, as long as the min RTT stays. Read
     /// after each event.
-    fn is_deaf(&self) -> bool {
+    fn ignores_acks(&self) -> bool {
         false
     }
     /// True if decisions come from an environment ([`IntervalDriven::decide`]). Never changes.

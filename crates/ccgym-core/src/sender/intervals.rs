@@ -71,8 +71,8 @@ impl Sender {
     pub(super) fn adopt_interval_end(&mut self) {
         let scheme = self.cca.interval_driven();
         self.interval_end = scheme.map_or_else(IntervalEnd::default, |scheme| scheme.interval_end());
-        self.deaf = scheme.is_some_and(|scheme| scheme.is_deaf());
-        if self.deaf {
+        self.ignores_acks = scheme.is_some_and(|scheme| scheme.ignores_acks());
+        if self.ignores_acks {
             self.quantum = self.cca.send_quantum();
         }
         self.interval_timer = if self.interval_end.acks > 0 { Timestamp::NEVER } else { self.interval_end.at };

@@ -136,9 +136,9 @@ pub struct Sender {
     interval_timer: Timestamp,
     /// True if the CCA waits for a decision from outside.
     awaits_decision: bool,
-    /// As [`IntervalDriven::is_deaf`](crate::congestion_control::IntervalDriven::is_deaf).
-    deaf: bool,
-    /// The algorithm's send quantum while it is deaf.
+    /// As [`IntervalDriven::ignores_acks`](crate::congestion_control::IntervalDriven::ignores_acks).
+    ignores_acks: bool,
+    /// The algorithm's send quantum while it ignores acknowledgements.
     quantum: u64,
     lost_records: Vec<LostPacket>,
     acked_records: Vec<AckedPacket>,
@@ -229,7 +229,7 @@ impl Sender {
             interval_end: IntervalEnd::default(),
             interval_timer: Timestamp::NEVER,
             awaits_decision: false,
-            deaf: false,
+            ignores_acks: false,
             quantum: 0,
             lost_records: Vec::new(),
             acked_records: Vec::new(),

@@ -20,7 +20,7 @@ impl Sender {
     #[must_use]
     #[inline]
     pub fn is_in_train(&self) -> bool {
-        self.deaf
+        self.ignores_acks
             && self.awaits_release
             && self.interval_end.acks == 0
             && self.probes_wanted == 0

@@ -172,7 +172,7 @@ impl Sender {
         }
         self.last_sent = now;
         if self.control.pacing_rate != Rate::ZERO {
-            let quantum = if self.deaf { self.quantum } else { self.cca.send_quantum() };
+            let quantum = if self.ignores_acks { self.quantum } else { self.cca.send_quantum() };
             self.pacer.on_sent(now, bytes, self.control.pacing_rate, quantum);
         }
         number

@@ -251,7 +251,12 @@ fn simulators_move_between_threads() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 60,
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// A transfer that outlasts the run has an application to tell of acknowledgements, so that its flow is not plain:
     /// it must send the same packets as a flow without end.

@@ -2,6 +2,7 @@
 
 use ccgym_run::{Outcome, RunSpec};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use serde_json::{json, Value};
 
 use crate::common::{agent, all_tests, learners, spec};
@@ -57,7 +58,12 @@ fn element() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if all_tests() { 4000 } else { 100 }))]
+    #![proptest_config(ProptestConfig {
+        cases: if all_tests() { 4000 } else { 100 },
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
     #[test]
     fn trains_are_single_packets(
         seed in any::<u64>(),
@@ -100,6 +106,7 @@ proptest! {
         for (found, expected) in intervals.iter().zip(&expected) {
             prop_assert_eq!(found, expected);
         }
+        prop_assert_eq!(intervals.len(), expected.len());
         prop_assert_eq!(format!("{trains:?}"), format!("{single:?}"));
     }
 }
