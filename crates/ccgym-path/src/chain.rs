@@ -5,7 +5,7 @@ use ccgym_core::schema;
 use ccgym_core::units::{TimeSpan, Timestamp};
 use ccgym_core::Error;
 
-use crate::element::{Counters, Fate, PathElement};
+use crate::element::{Counters, Fate, PathElement, Release};
 use crate::instantiate::{build_element, Element, Traces};
 use crate::spec::{ElementSpec, Param};
 
@@ -35,8 +35,8 @@ pub struct Chain {
     pub kinds: Vec<String>,
     /// True if a packet must wait for its time before it enters stage i (the endpoint included).
     pub synchronise: Vec<bool>,
-    /// True if element i may hold packets.
-    pub holds: Vec<bool>,
+    /// The elements that may hold packets.
+    pub holders: Vec<usize>,
     /// True if no stage synchronises, holds or duplicates: packets cross the whole chain at once.
     pub eager: bool,
     /// Sum of the constant delays at the end of the chain, which are removed from `elements`.
@@ -59,15 +59,11 @@ impl Chain {
             elements.push(built.map_err(|error| error.within(format_args!("[{i}]")))?);
         }
         check_copies("", specs.iter())?;
-        let holds: Vec<bool> = elements.iter().map(PathElement::may_hold).collect();
-        let synchronise: Vec<bool> = (0..=elements.len())
-            .map(|i| {
-                let reordered = i > 0 && !elements[i - 1].preserves_order();
-                reordered || holds.get(i).copied().unwrap_or(false)
-            })
-            .collect();
+        let holders: Vec<usize> = (0..elements.len()).filter(|&i| elements[i].may_hold()).collect();
+        let synchronise: Vec<bool> =
+            (0..=elements.len()).map(|i| i > 0 && !elements[i - 1].preserves_order() || holders.contains(&i)).collect();
         let duplicates = elements.iter().any(PathElement::may_duplicate);
-        let eager = !synchronise.contains(&true) && !holds.contains(&true) && !duplicates;
+        let eager = !synchronise.contains(&true) && holders.is_empty() && !duplicates;
         let mut tail = TimeSpan::ZERO;
         while let Some(delay) = constant_delay(&specs[..elements.len()]) {
             elements.pop();
@@ -81,8 +77,13 @@ impl Chain {
             tail,
             crossed: (0, 0),
             synchronise,
-            holds,
+            holders,
         })
+    }
+
+    /// True if it is one link that holds packets, perhaps with constant delays behind it.
+    pub fn is_held_link(&self) -> bool {
+        matches!(self.elements.as_slice(), [link] if link.may_hold())
     }
 
     /// Carry a packet through an eager chain; returns when it leaves, or, as an error, when an element drops it.
@@ -134,10 +135,28 @@ impl Chain {
         self.elements.iter().map(PathElement::held_bytes).fold((0, 0), |(p, e), (q, f)| (p + q, e + f))
     }
 
+    /// Return the next packet that an element releases by `now`, and the index of that.
+    #[inline(always)]
+    pub fn release(&mut self, now: Timestamp) -> Option<(usize, Release)> {
+        let elements = self.elements.as_mut_slice();
+        // The most frequent chain. It is asked when it is due.
+        if let [Element::RateHeld(link)] = elements {
+            return link.release(now).map(|release| (0, release));
+        }
+        self.holders.iter().find_map(|&stage| {
+            let element = &mut elements[stage];
+            let release = if element.next_event() <= now { element.release(now) } else { None };
+            Some((stage, release?))
+        })
+    }
+
     /// Return the next event of an element that holds packets.
+    #[inline(always)]
     pub fn next_event(&self) -> Timestamp {
-        let holding = self.elements.iter().zip(&self.holds).filter(|(_, holds)| **holds);
-        holding.map(|(element, _)| element.next_event()).min().unwrap_or(Timestamp::NEVER)
+        if let [Element::RateHeld(link)] = self.elements.as_slice() {
+            return link.next_event();
+        }
+        self.holders.iter().fold(Timestamp::NEVER, |due, &stage| due.min(self.elements[stage].next_event()))
     }
 }
 

@@ -14,14 +14,14 @@ pub enum Fate {
     Duplicate(Timestamp),
     /// It is dropped.
     Drop,
-    /// The element keeps it; it leaves by [`PathElement::poll`].
+    /// The element keeps it; it leaves by [`PathElement::release`].
     Hold,
 }
 
-/// A result of [`PathElement::poll`].
+/// A result of [`PathElement::release`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Release {
-    /// The packet leaves at this time, which is not later than the poll.
+    /// The packet leaves at this time, which is not later than the call.
     Forward(Datagram, Timestamp),
     /// The element dropped a packet that it had held.
     Drop(Datagram, Timestamp),
@@ -37,13 +37,15 @@ pub trait PathElement: DynClone + Send + Sync {
     /// Process a packet that arrives at `now`. The element may change its ECN bits.
     fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate;
 
-    /// Return the next time for `poll`; [`Timestamp::NEVER`] when nothing is held.
+    /// Return the next time for `release`; [`Timestamp::NEVER`] when nothing is held.
     fn next_event(&self) -> Timestamp {
         Timestamp::NEVER
     }
 
-    /// Advance to `now`, and append packets that leave or are dropped to `out` in time order.
-    fn poll(&mut self, _now: Timestamp, _out: &mut Vec<Release>) {}
+    /// Advance to `now`, and return the next packet that leaves or is dropped by then, in time order.
+    fn release(&mut self, _now: Timestamp) -> Option<Release> {
+        None
+    }
 
     /// True if packets leave in the order of their arrival. If not, the driver sorts before the next element.
     fn preserves_order(&self) -> bool {

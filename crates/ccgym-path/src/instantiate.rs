@@ -68,23 +68,33 @@ impl PathElement for Element {
             Self::RateFifo(link) => link.offer(now, datagram),
             Self::TraceFifo(link) => link.offer(now, datagram),
             Self::Loss(loss) => loss.offer(now, datagram),
+            Self::RateHeld(link) => link.offer(now, datagram),
             other => other.offer_other(now, datagram),
         }
     }
-    #[inline]
+    #[inline(always)]
     fn next_event(&self) -> Timestamp {
-        each!(self, e => e.next_event())
+        match self {
+            Self::RateHeld(link) => link.next_event(),
+            Self::TraceHeld(link) => link.next_event(),
+            _ => Timestamp::NEVER,
+        }
     }
-    #[inline]
-    fn poll(&mut self, now: Timestamp, out: &mut Vec<Release>) {
-        each!(self, e => e.poll(now, out));
+    #[inline(always)]
+    fn release(&mut self, now: Timestamp) -> Option<Release> {
+        match self {
+            Self::RateHeld(link) => link.release(now),
+            Self::TraceHeld(link) => link.release(now),
+            _ => None,
+        }
     }
     #[inline]
     fn preserves_order(&self) -> bool {
         each!(self, e => e.preserves_order())
     }
+    #[inline]
     fn may_hold(&self) -> bool {
-        each!(self, e => e.may_hold())
+        matches!(self, Self::RateHeld(_) | Self::TraceHeld(_))
     }
     fn may_duplicate(&self) -> bool {
         each!(self, e => e.may_duplicate())

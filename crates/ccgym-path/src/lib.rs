@@ -23,6 +23,6 @@ pub use chain::{check_copies, Chain};
 pub use element::{Counters, Fate, LinkEvent, PathElement, Release};
 pub use instantiate::{build_element, Element};
 pub use param::ParamCursor;
-pub use pipeline::{Exit, Pipeline};
+pub use pipeline::{Crossed, Exit, Pipeline};
 pub use spec::{ElementSpec, LimitSpec, Param, QueueSpec, ScheduleSpec};
 pub use trace::{DeliveryTrace, OPPORTUNITY_BYTES};

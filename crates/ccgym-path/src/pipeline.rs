@@ -41,20 +41,8 @@ pub enum Exit<T> {
     },
 }
 
-/// A packet between two elements.
-#[derive(Clone, Copy, Debug)]
-struct Item<T> {
-    packet: T,
-    flow: u32,
-    size: u32,
-    ecn: Ecn,
-}
-
 /// A packet that has crossed the chain: time, packet, ECN bits.
 pub type Crossed<T> = (Timestamp, T, Ecn);
-
-/// A packet and the stage before which it waits.
-type AtStage<T> = (usize, Item<T>);
 
 /// An event with its time; equal times keep the order of insertion.
 #[derive(Clone, Copy, Debug)]
@@ -91,21 +79,22 @@ pub struct Pipeline<T> {
     /// All events up to this time are processed.
     now: Timestamp,
     sequence: u64,
+    /// All packets inside, by the `id` of their datagrams: the rest of this struct says where these are.
+    packets: Slab<T>,
     /// Packets that have crossed every element, in order of their exit.
-    exits: VecDeque<Timed<(T, Ecn)>>,
+    exits: VecDeque<Timed<Datagram>>,
     /// Dropped packets: an element may report a drop before its time.
-    drops: BinaryHeap<Reverse<Timed<T>>>,
+    drops: BinaryHeap<Reverse<Timed<Datagram>>>,
     /// Packets that were copied, until the driver gets them.
     duplicated: Vec<T>,
+    /// True for a driver that gets drops and copies: [`Pipeline::advance`] reports them, not [`Pipeline::step`].
+    reports: bool,
     /// Packets that must wait for their time before the given stage.
-    deferred: BinaryHeap<Reverse<Timed<AtStage<T>>>>,
-    /// Packets in elements that hold them, by handle.
-    held: Held<Item<T>>,
+    deferred: BinaryHeap<Reverse<Timed<(usize, Datagram)>>>,
     /// Next event of an element that holds packets.
     held_due: Timestamp,
     /// Time of the next event inside: the same, or the first deferred packet's.
     due: Timestamp,
-    released: Vec<Release>,
 }
 
 impl<T: Clone> Pipeline<T> {
@@ -115,14 +104,14 @@ impl<T: Clone> Pipeline<T> {
             chain,
             now: Timestamp::ZERO,
             sequence: 0,
+            packets: Slab::default(),
             exits: VecDeque::new(),
             drops: BinaryHeap::new(),
             duplicated: Vec::new(),
+            reports: false,
             deferred: BinaryHeap::new(),
-            held: Held::default(),
             held_due: Timestamp::NEVER,
             due: Timestamp::NEVER,
-            released: Vec::new(),
         }
     }
 
@@ -130,8 +119,10 @@ impl<T: Clone> Pipeline<T> {
     #[inline]
     pub fn enter(&mut self, now: Timestamp, flow: u32, size: u32, ecn: Ecn, packet: T) {
         debug_assert!(now >= self.now, "{now:?} after {:?}", self.now);
+        self.reports = true;
         self.settle(now);
-        let left = self.enter_ahead(now, now, flow, size, ecn, packet);
+        let datagram = Datagram { id: self.packets.insert(packet), flow, size, ecn };
+        let left = self.carry(now, 0, datagram);
         self.leave(left);
     }
 
@@ -149,16 +140,9 @@ impl<T: Clone> Pipeline<T> {
         packet: T,
     ) -> Option<Crossed<T>> {
         self.now = self.now.max(now);
-        let item = Item { packet, flow, size, ecn };
-        if self.chain.eager {
-            let mut datagram = item.datagram(0);
-            match self.chain.cross(at, &mut datagram) {
-                Ok(at) => Some((at, item.packet, datagram.ecn)),
-                Err(at) => self.drop(at, item.packet),
-            }
-        } else {
-            self.carry(at, 0, item)
-        }
+        let datagram = Datagram { id: self.packets.insert(packet), flow, size, ecn };
+        let left = self.carry(at, 0, datagram);
+        self.crossed(left)
     }
 
     /// Return the next time for [`Pipeline::step`]; [`Timestamp::NEVER`] if nothing waits inside.
@@ -167,33 +151,19 @@ impl<T: Clone> Pipeline<T> {
         self.due
     }
 
-    /// Process the next event inside.
-    pub fn step(&mut self) {
-        self.now = self.now.max(self.due);
-        if self.held_due <= self.due {
-            self.poll();
-        } else if let Some(Reverse(Timed { at, value: (stage, item), .. })) = self.deferred.pop() {
-            let left = self.carry(at, stage, item);
-            self.leave(left);
-        }
-        self.refresh();
-    }
-
-    /// True if [`Pipeline::pop_exit`] has a packet.
+    /// Process the next event inside; returns a packet that crosses the chain by it. All exits of a copied packet wait
+    /// for [`Pipeline::pop_exit`].
     #[inline]
-    pub fn has_exits(&self) -> bool {
-        !self.exits.is_empty()
+    pub fn step(&mut self) -> Option<Crossed<T>> {
+        let left = self.process();
+        self.crossed(left)
     }
 
-    /// Return the next packet that has crossed the chain, perhaps ahead of the clock, but no drops or copies.
+    /// Return the next waiting packet that has crossed the chain, perhaps ahead of the clock.
     #[inline]
     pub fn pop_exit(&mut self) -> Option<Crossed<T>> {
-        let Some(Timed { at, value: (packet, ecn), .. }) = self.exits.pop_front() else {
-            self.drops.clear();
-            self.duplicated.clear();
-            return None;
-        };
-        Some((at, packet, ecn))
+        let first = self.exits.pop_front();
+        self.crossed(first.map(|exit| (exit.at, exit.value)))
     }
 
     /// Return the next time for [`Pipeline::advance`]; [`Timestamp::NEVER`] if the chain is empty.
@@ -222,18 +192,18 @@ impl<T: Clone> Pipeline<T> {
                 (Some(exit), Some(drop)) if drop < exit => self.hand_out_drop(out),
                 (None, Some(_)) => self.hand_out_drop(out),
                 (Some(_), _) => {
-                    if let Some(Timed { at, value: (packet, ecn), .. }) = self.exits.pop_front() {
-                        out.push(Exit::Left { at, packet, ecn });
-                    }
+                    let Some(Timed { at, value: Datagram { id, ecn, .. }, .. }) = self.exits.pop_front() else {
+                        return;
+                    };
+                    out.extend(self.packets.remove(id).map(|packet| Exit::Left { at, packet, ecn }));
                 }
             }
         }
     }
 
     fn hand_out_drop(&mut self, out: &mut Vec<Exit<T>>) {
-        if let Some(Reverse(Timed { at, value: packet, .. })) = self.drops.pop() {
-            out.push(Exit::Dropped { at, packet });
-        }
+        let Some(Reverse(Timed { at, value: datagram, .. })) = self.drops.pop() else { return };
+        out.extend(self.packets.remove(datagram.id).map(|packet| Exit::Dropped { at, packet }));
     }
 
     /// Return packets and wire bytes waiting in the bottleneck at `now`, which is not before any earlier call's.
@@ -241,7 +211,7 @@ impl<T: Clone> Pipeline<T> {
         self.settle(now);
         let Some(bottleneck) = self.chain.bottleneck else { return (0, 0) };
         let backlog = self.chain.elements[bottleneck].backlog(now);
-        if self.chain.holds[bottleneck] {
+        if self.chain.elements[bottleneck].may_hold() {
             self.refresh_held();
         }
         backlog
@@ -250,19 +220,18 @@ impl<T: Clone> Pipeline<T> {
     /// Return the bytes of packets inside, and of recorded events.
     pub fn held_bytes(&self) -> (usize, usize) {
         let (waiting, events) = self.chain.held_bytes();
-        let under_way = self.exits.capacity() * std::mem::size_of::<Timed<(T, Ecn)>>()
-            + self.deferred.capacity() * std::mem::size_of::<Timed<AtStage<T>>>()
-            + self.held.slots.capacity() * std::mem::size_of::<Option<Item<T>>>()
-            + self.held.free.capacity() * std::mem::size_of::<u64>()
-            + self.drops.capacity() * std::mem::size_of::<Timed<T>>()
+        let under_way = self.exits.capacity() * std::mem::size_of::<Timed<Datagram>>()
+            + self.deferred.capacity() * std::mem::size_of::<Timed<(usize, Datagram)>>()
+            + self.packets.slots.capacity() * std::mem::size_of::<Option<T>>()
+            + self.packets.free.capacity() * std::mem::size_of::<u64>()
+            + self.drops.capacity() * std::mem::size_of::<Timed<Datagram>>()
             + self.duplicated.capacity() * std::mem::size_of::<T>();
         (waiting + under_way, events)
     }
 
     /// Return the number of packets inside; the driver must count their memory elsewhere.
     pub fn under_way(&self) -> usize {
-        let held = self.held.slots.len() - self.held.free.len();
-        self.exits.len() + self.deferred.len() + held + self.drops.len() + self.duplicated.len()
+        self.packets.slots.len() - self.packets.free.len() + self.duplicated.len()
     }
 
     /// Return the elements.
@@ -276,13 +245,13 @@ impl<T: Clone> Pipeline<T> {
     }
 
     /// Update the next event of the elements that hold packets, after a change of one.
-    #[inline]
+    #[inline(always)]
     fn refresh_held(&mut self) {
         self.held_due = self.chain.next_event();
         self.refresh();
     }
 
-    #[inline]
+    #[inline(always)]
     fn refresh(&mut self) {
         let deferred = self.deferred.peek().map_or(Timestamp::NEVER, |Reverse(deferred)| deferred.at);
         self.due = deferred.min(self.held_due);
@@ -292,69 +261,65 @@ impl<T: Clone> Pipeline<T> {
     #[inline]
     fn settle(&mut self, now: Timestamp) {
         while self.due <= now && self.due.is_set() {
-            self.step();
+            let left = self.process();
+            self.leave(left);
         }
         self.now = self.now.max(now);
     }
 
-    /// Take the packets that the elements release now.
-    fn poll(&mut self) {
-        let now = self.now;
-        for stage in 0..self.chain.elements.len() {
-            if !self.chain.holds[stage] || self.chain.elements[stage].next_event() > now {
-                continue;
-            }
-            let mut released = std::mem::take(&mut self.released);
-            self.chain.elements[stage].poll(now, &mut released);
-            for release in released.drain(..) {
-                match release {
-                    Release::Forward(datagram, at) => {
-                        if let Some(item) = self.held.take(datagram.id) {
-                            let left = self.carry(at, stage + 1, Item { ecn: datagram.ecn, ..item });
-                            self.leave(left);
-                        }
-                    }
-                    Release::Drop(datagram, at) => {
-                        if let Some(item) = self.held.take(datagram.id) {
-                            self.drop(at, item.packet);
-                        }
-                    }
-                }
-            }
-            self.released = released;
-        }
-        self.held_due = self.chain.next_event();
+    /// Process the next event inside: a packet that an element releases, or one that was deferred.
+    #[inline(always)]
+    fn process(&mut self) -> Option<(Timestamp, Datagram)> {
+        self.now = self.now.max(self.due);
+        let left = if self.held_due <= self.due {
+            let release = self.chain.release(self.now);
+            let left = match release {
+                Some((stage, Release::Forward(datagram, at))) => self.carry(at, stage + 1, datagram),
+                Some((_, Release::Drop(datagram, at))) => self.drop(at, datagram),
+                None => None,
+            };
+            self.held_due = self.chain.next_event();
+            left
+        } else {
+            let Reverse(Timed { at, value: (stage, datagram), .. }) = self.deferred.pop()?;
+            self.carry(at, stage, datagram)
+        };
+        self.refresh();
+        left
+    }
+
+    /// Return a packet that has crossed the chain to the driver.
+    #[inline(always)]
+    fn crossed(&mut self, left: Option<(Timestamp, Datagram)>) -> Option<Crossed<T>> {
+        let (at, datagram) = left?;
+        Some((at, self.packets.remove(datagram.id)?, datagram.ecn))
     }
 
     /// Carry a packet on from `stage`, where it arrives at `at`; returns it if it leaves the chain.
     #[inline(always)]
-    fn carry(&mut self, mut at: Timestamp, mut stage: usize, mut item: Item<T>) -> Option<Crossed<T>> {
+    fn carry(&mut self, mut at: Timestamp, mut stage: usize, mut datagram: Datagram) -> Option<(Timestamp, Datagram)> {
         loop {
             if self.chain.synchronise[stage] && at > self.now {
                 self.sequence += 1;
-                self.deferred.push(Reverse(Timed { at, sequence: self.sequence, value: (stage, item) }));
+                self.deferred.push(Reverse(Timed { at, sequence: self.sequence, value: (stage, datagram) }));
                 self.due = self.due.min(at);
                 return None;
             }
-            if stage == self.chain.elements.len() {
-                let at = self.chain.leave(at, item.size);
-                return Some((at, item.packet, item.ecn));
-            }
-            let holds = self.chain.holds[stage];
-            let mut datagram = item.datagram(if holds { self.held.next_handle() } else { 0 });
-            let fate = self.chain.elements[stage].offer(at, &mut datagram);
-            if holds {
-                self.refresh_held();
-                if fate == Fate::Hold {
-                    self.held.insert(item);
+            let Some(element) = self.chain.elements.get_mut(stage) else {
+                return Some((self.chain.leave(at, datagram.size), datagram));
+            };
+            match element.offer(at, &mut datagram) {
+                Fate::Forward(t) => at = t,
+                Fate::Duplicate(t) => return self.duplicate(t, stage + 1, datagram),
+                Fate::Drop => {
+                    // A queue may drop others with it.
+                    self.refresh_held();
+                    return self.drop(at, datagram);
+                }
+                Fate::Hold => {
+                    self.refresh_held();
                     return None;
                 }
-            }
-            item.ecn = datagram.ecn;
-            match fate {
-                Fate::Forward(t) => at = t,
-                Fate::Duplicate(t) => return self.duplicate(t, stage + 1, item),
-                Fate::Drop | Fate::Hold => return self.drop(at, item.packet),
             }
             stage += 1;
         }
@@ -362,10 +327,14 @@ impl<T: Clone> Pipeline<T> {
 
     /// Carry a packet and its copy on from `stage`; both wait among the exits if they leave the chain.
     #[cold]
-    fn duplicate(&mut self, at: Timestamp, stage: usize, item: Item<T>) -> Option<Crossed<T>> {
-        self.duplicated.push(item.packet.clone());
-        for item in [item.clone(), item] {
-            let left = self.carry(at, stage, item);
+    fn duplicate(&mut self, at: Timestamp, stage: usize, datagram: Datagram) -> Option<(Timestamp, Datagram)> {
+        let packet = self.packets.slots[datagram.id as usize].clone()?;
+        if self.reports {
+            self.duplicated.push(packet.clone());
+        }
+        let copy = Datagram { id: self.packets.insert(packet), ..datagram };
+        for datagram in [copy, datagram] {
+            let left = self.carry(at, stage, datagram);
             self.leave(left);
         }
         None
@@ -373,60 +342,54 @@ impl<T: Clone> Pipeline<T> {
 
     /// Store a packet that has crossed the chain until its time.
     #[inline]
-    fn leave(&mut self, crossed: Option<Crossed<T>>) {
-        let Some((at, packet, ecn)) = crossed else { return };
+    fn leave(&mut self, crossed: Option<(Timestamp, Datagram)>) {
+        let Some((at, datagram)) = crossed else { return };
         debug_assert!(self.exits.back().is_none_or(|last| last.at <= at), "the last stage does not keep order");
         self.sequence += 1;
-        self.exits.push_back(Timed { at, sequence: self.sequence, value: (packet, ecn) });
+        self.exits.push_back(Timed { at, sequence: self.sequence, value: datagram });
     }
 
     #[cold]
-    fn drop(&mut self, at: Timestamp, packet: T) -> Option<Crossed<T>> {
-        self.sequence += 1;
-        self.drops.push(Reverse(Timed { at, sequence: self.sequence, value: packet }));
+    fn drop(&mut self, at: Timestamp, datagram: Datagram) -> Option<(Timestamp, Datagram)> {
+        if self.reports {
+            self.sequence += 1;
+            self.drops.push(Reverse(Timed { at, sequence: self.sequence, value: datagram }));
+        } else {
+            self.packets.remove(datagram.id);
+        }
         None
-    }
-}
-
-impl<T> Item<T> {
-    /// Return the fields that an element reads.
-    const fn datagram(&self, handle: u64) -> Datagram {
-        Datagram { id: handle, flow: self.flow, size: self.size, ecn: self.ecn }
     }
 }
 
 /// Values by handle; free handles are used again.
 #[derive(Clone)]
-struct Held<V> {
+struct Slab<V> {
     slots: Vec<Option<V>>,
     free: Vec<u64>,
 }
 
-impl<V> Default for Held<V> {
+impl<V> Default for Slab<V> {
     fn default() -> Self {
         Self { slots: Vec::new(), free: Vec::new() }
     }
 }
 
-impl<V> Held<V> {
-    /// Return the handle that [`Held::insert`] will use next.
-    fn next_handle(&self) -> u64 {
-        self.free.last().copied().unwrap_or(self.slots.len() as u64)
+impl<V> Slab<V> {
+    /// Store a value; returns its handle.
+    #[inline(always)]
+    fn insert(&mut self, value: V) -> u64 {
+        if let Some(handle) = self.free.pop() {
+            // Nothing is in it to be dropped.
+            std::mem::forget(self.slots[handle as usize].replace(value));
+            return handle;
+        }
+        self.slots.push(Some(value));
+        self.slots.len() as u64 - 1
     }
 
     #[inline(always)]
-    fn insert(&mut self, value: V) {
-        match self.free.pop() {
-            Some(handle) => self.slots[handle as usize] = Some(value),
-            None => self.slots.push(Some(value)),
-        }
-    }
-
-    fn take(&mut self, handle: u64) -> Option<V> {
-        let value = self.slots.get_mut(handle as usize)?.take();
-        if value.is_some() {
-            self.free.push(handle);
-        }
-        value
+    fn remove(&mut self, handle: u64) -> Option<V> {
+        self.free.push(handle);
+        self.slots[handle as usize].take()
     }
 }

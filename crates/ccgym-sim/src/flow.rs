@@ -130,8 +130,8 @@ pub struct Flow {
     pub(crate) extra_rtt: TimeSpan,
     /// True if the receiver may act on its own (delayed acknowledgements, a scheme's receiver).
     pub(crate) receiver_timers: bool,
-    /// True if packets and acknowledgements are carried in one call: nothing on the path or at the receiver needs an
-    /// event of its own.
+    /// True if packets and acknowledgements are carried in one call: nothing on the path, unless it is one link that
+    /// holds packets, or at the receiver needs an event of its own.
     pub(crate) eager: bool,
     /// True if it is `eager`, and uses no feature that few flows have: see [`Sender::is_plain`].
     pub(crate) plain: bool,

@@ -163,8 +163,10 @@ impl Simulator {
             }
         }
         let eager = !spec.is_network() && chains.iter().all(|chain| chain.eager);
+        let behind_held = !spec.is_network() && chains[0].is_held_link() && chains[1].eager;
         for flow in &mut flows {
-            flow.eager = eager && !flow.receiver_timers && flow.buffer.is_none() && flow.misbehaving.is_none();
+            flow.eager =
+                (eager || behind_held) && !flow.receiver_timers && flow.buffer.is_none() && flow.misbehaving.is_none();
             let host = flow.host.is_some() || flow.feedback_host.is_some();
             flow.plain = flow.eager && !flow.watched && !host && flow.sender.is_plain();
         }
@@ -290,10 +292,8 @@ impl Simulator {
                 self.handle_other(other);
             } else {
                 self.now = key.0;
-                // A flow alone continues until another event is due. If packets may wait on the path, packets that it
-                // sends may be due before its own next event.
-                let alone = self.flows.len() == 1 && self.waiting_links.is_empty();
-                let limit = if alone { Timestamp(until.0.min(other.0 - 1)) } else { key.0 };
+                // A flow alone continues until another event is due.
+                let limit = if self.flows.len() == 1 { until } else { key.0 };
                 if self.flows[slot].host.is_some() {
                     self.handle_turn(slot);
                 } else {
@@ -315,8 +315,7 @@ impl Simulator {
     fn handle_other(&mut self, now: Timestamp) {
         self.budget = self.budget.saturating_sub(1);
         if let Some(&link) = self.waiting_links.iter().find(|&&link| self.links[link].due() <= now) {
-            self.links[link].step();
-            self.drain(link);
+            self.step(link);
         } else if self.next_sample <= now {
             self.sample(now);
         }
@@ -348,12 +347,18 @@ impl Simulator {
                 self.carry_train(index, limit);
             }
             let key = self.flows[index].next_event(index as u64);
-            if key.0 > limit || limit == now || self.budget == 0 {
+            if self.is_last(key.0, limit) {
                 self.tournament.update(index, key);
                 return;
             }
             self.now = key.0;
         }
+    }
+
+    /// True if a flow that may go on up to `limit` must not handle its next event, at `next`, now.
+    #[inline]
+    fn is_last(&self, next: Timestamp, limit: Timestamp) -> bool {
+        next > limit || limit == self.now || self.other_due() <= next || self.budget == 0
     }
 
     /// Handle an event of flow `index`, whose host has latency: its receiver acts at once. When the host wakes, its

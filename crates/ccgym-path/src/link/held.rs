@@ -23,6 +23,7 @@ impl<S: Server> HeldLink<S> {
 }
 
 impl<S: Server> PathElement for HeldLink<S> {
+    #[inline]
     fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate {
         // Events of the link at this time come before the arrival, as in mahimahi.
         self.server.advance(now, &mut self.link_state);
@@ -35,13 +36,14 @@ impl<S: Server> PathElement for HeldLink<S> {
         fate
     }
 
+    #[inline]
     fn next_event(&self) -> Timestamp {
         self.link_state.first_pending().unwrap_or_else(|| self.server.next_event(&self.link_state))
     }
 
-    fn poll(&mut self, now: Timestamp, out: &mut Vec<Release>) {
-        self.server.advance(now, &mut self.link_state);
-        self.link_state.hand_out(out);
+    #[inline]
+    fn release(&mut self, now: Timestamp) -> Option<Release> {
+        self.link_state.next_release().or_else(|| self.server.release(now, &mut self.link_state))
     }
 
     fn may_hold(&self) -> bool {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use ccgym_core::units::{Rate, Timestamp};
 
+use crate::element::Release;
 use crate::link::rate_clock::RateClock;
 use crate::link::recorder::Recorder;
 use crate::link::server::{LinkState, Server};
@@ -32,8 +33,21 @@ impl RateServer {
         }
     }
 
+    /// End the transmission that ends by `now`; returns the release and its time.
+    #[inline]
+    fn finish(&mut self, now: Timestamp, link_state: &mut LinkState) -> Option<(Release, Timestamp)> {
+        let (packet, left_queue, ends) = self.in_service.as_ref()?;
+        if *ends > now || !ends.is_set() {
+            return None;
+        }
+        let finished = (link_state.depart(packet, *left_queue, *ends, 0), *ends);
+        self.in_service = None;
+        Some(finished)
+    }
+
     /// Start a transmission if there is none, and fill the device from the queue. `behind`: the previous transmission
     /// ends at `now`, so that its fraction of a nanosecond counts.
+    #[inline(never)]
     fn fill(&mut self, now: Timestamp, behind: bool, link_state: &mut LinkState) {
         if self.in_service.is_none() {
             let next = self.device.pop_front().or_else(|| link_state.dequeue(now, 0).map(|packet| (packet, now)));
@@ -51,23 +65,29 @@ impl RateServer {
 }
 
 impl Server for RateServer {
+    #[inline]
     fn advance(&mut self, now: Timestamp, link_state: &mut LinkState) {
-        while let Some((packet, left_queue, ends)) = self.in_service {
-            if ends > now || !ends.is_set() {
-                return;
-            }
-            self.in_service = None;
-            link_state.depart(&packet, left_queue, ends, 0);
+        while let Some((release, ends)) = self.finish(now, link_state) {
+            link_state.keep(release);
             self.fill(ends, true, link_state);
         }
     }
 
+    #[inline]
+    fn release(&mut self, now: Timestamp, link_state: &mut LinkState) -> Option<Release> {
+        let (release, ends) = self.finish(now, link_state)?;
+        self.fill(ends, true, link_state);
+        Some(release)
+    }
+
+    #[inline]
     fn packet_queued(&mut self, now: Timestamp, link_state: &mut LinkState) {
         if self.in_service.is_none() || self.device.len() < self.device_packets {
             self.fill(now, false, link_state);
         }
     }
 
+    #[inline]
     fn next_event(&self, _link_state: &LinkState) -> Timestamp {
         self.in_service.map_or(Timestamp::NEVER, |(_, _, ends)| ends)
     }

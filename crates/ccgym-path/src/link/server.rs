@@ -13,6 +13,12 @@ pub trait Server: Clone + Send + Sync + 'static {
     /// Process all events at or before `now`.
     fn advance(&mut self, now: Timestamp, link_state: &mut LinkState);
 
+    /// Process events at or before `now`, at least until the next release, which is returned. None waits.
+    fn release(&mut self, now: Timestamp, link_state: &mut LinkState) -> Option<Release> {
+        self.advance(now, link_state);
+        link_state.next_release()
+    }
+
     /// Process a packet that has entered the queue at `now`; all earlier events are processed.
     fn packet_queued(&mut self, _now: Timestamp, _link_state: &mut LinkState) {}
 
@@ -30,7 +36,7 @@ pub trait Server: Clone + Send + Sync + 'static {
 #[derive(Clone)]
 pub struct LinkState {
     queue: Box<dyn QueueDiscipline>,
-    /// Releases that were not yet polled, in time order.
+    /// Releases that were not yet taken, in time order.
     pending: VecDeque<Release>,
     /// Buffer for the queue discipline.
     dropped: Vec<Queued>,
@@ -80,16 +86,22 @@ impl LinkState {
         }
     }
 
-    /// Release a packet that left the queue at `left_queue` and leaves the link at `at`, in opportunity `number`.
-    pub fn depart(&mut self, packet: &Queued, left_queue: Timestamp, at: Timestamp, number: u64) {
+    /// Count a packet that left the queue at `left_queue` and leaves the link at `at`, in opportunity `number`.
+    #[inline]
+    pub fn depart(&mut self, packet: &Queued, left_queue: Timestamp, at: Timestamp, number: u64) -> Release {
         self.counters.forwarded += 1;
         self.counters.forwarded_bytes += u64::from(packet.wire);
         self.counters.waited_ns += left_queue.since(packet.arrived).0;
         self.counters.sojourn_ns += at.since(packet.arrived).0;
-        self.pending.push_back(Release::Forward(packet.datagram, at));
         if let Some(recorder) = &mut self.recorder {
             recorder.departs(at, number, packet.wire, packet.datagram.flow, packet.arrived);
         }
+        Release::Forward(packet.datagram, at)
+    }
+
+    /// Keep a release until it is taken.
+    pub fn keep(&mut self, release: Release) {
+        self.pending.push_back(release);
     }
 
     /// Drop a packet that was fetched and can never be delivered.
@@ -120,14 +132,16 @@ impl LinkState {
         Fate::Drop
     }
 
+    #[inline]
     pub(crate) fn first_pending(&self) -> Option<Timestamp> {
         self.pending.front().map(|release| match *release {
             Release::Forward(_, at) | Release::Drop(_, at) => at,
         })
     }
 
-    pub(crate) fn hand_out(&mut self, out: &mut Vec<Release>) {
-        out.extend(self.pending.drain(..));
+    #[inline]
+    pub(crate) fn next_release(&mut self) -> Option<Release> {
+        self.pending.pop_front()
     }
 
     pub(crate) fn backlog(&self) -> (u64, u64) {

@@ -52,7 +52,7 @@ fn poll_through(link: &mut dyn PathElement, until: Timestamp, outcomes: &mut [Ou
     let mut out = Vec::new();
     while link.next_event() < until {
         let at = link.next_event();
-        link.poll(at, &mut out);
+        out.extend(std::iter::from_fn(|| link.release(at)));
         assert!(!out.is_empty() || link.next_event() > at, "poll at {at:?} did nothing and asks again");
         settle(outcomes, &mut out);
     }
@@ -69,7 +69,7 @@ fn drive_from(link: &mut dyn PathElement, arrivals: &[Arrival], first: u64, poll
             Polling::AtEachEvent => poll_through(link, at, &mut outcomes),
             Polling::AtEachArrival => {
                 let mut out = Vec::new();
-                link.poll(at, &mut out);
+                out.extend(std::iter::from_fn(|| link.release(at)));
                 settle(&mut outcomes, &mut out);
             }
             Polling::OnlyAtTheEnd => {}
@@ -533,18 +533,18 @@ proptest! {
             original.offer(at, &mut Datagram { id: id as u64, flow: (id % 3) as u32, size, ecn: Ecn::NotEct });
         }
         let mut out = Vec::new();
-        original.poll(arrivals[cut.saturating_sub(1)].0, &mut out);
+        out.extend(std::iter::from_fn(|| original.release(arrivals[cut.saturating_sub(1)].0)));
         let mut copy = original.clone();
         let rest = |link: &mut dyn PathElement| {
             let mut seen = Vec::new();
             for (id, &(at, size)) in arrivals[cut..].iter().enumerate() {
                 let mut out = Vec::new();
-                link.poll(at, &mut out);
+                out.extend(std::iter::from_fn(|| link.release(at)));
                 let mut datagram = Datagram { id: id as u64, flow: 0, size, ecn: Ecn::Ect0 };
                 seen.push((Some(link.offer(at, &mut datagram)), out, link.backlog(at), link.next_event()));
             }
             let mut out = Vec::new();
-            link.poll(Timestamp::from_millis(100_000), &mut out);
+            out.extend(std::iter::from_fn(|| link.release(Timestamp::from_millis(100_000))));
             seen.push((None, out, (0, 0), link.next_event()));
             (seen, link.counters())
         };

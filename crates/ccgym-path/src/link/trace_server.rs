@@ -37,7 +37,8 @@ impl TraceServer {
                 return;
             }
             left -= to_go;
-            link_state.depart(&packet, started, at, number);
+            let release = link_state.depart(&packet, started, at, number);
+            link_state.keep(release);
         }
     }
 

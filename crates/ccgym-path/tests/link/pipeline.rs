@@ -41,7 +41,7 @@ fn model(specs: &[ElementSpec], arrivals: &[Arrival]) -> Vec<Out> {
         for (at, i, ecn) in packets {
             while element.next_event() <= at {
                 let due = element.next_event();
-                element.poll(due, &mut releases);
+                releases.extend(std::iter::from_fn(|| element.release(due)));
             }
             collect(&mut releases, &mut next);
             let mut datagram = Datagram { id: i as u64, flow: arrivals[i].1, size: arrivals[i].2, ecn };
@@ -54,7 +54,7 @@ fn model(specs: &[ElementSpec], arrivals: &[Arrival]) -> Vec<Out> {
         }
         while element.next_event().is_set() {
             let due = element.next_event();
-            element.poll(due, &mut releases);
+            releases.extend(std::iter::from_fn(|| element.release(due)));
         }
         collect(&mut releases, &mut next);
         out.extend(lost);

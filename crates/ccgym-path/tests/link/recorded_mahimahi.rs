@@ -153,7 +153,7 @@ impl Recording {
 
 fn conserves(link: &mut dyn PathElement, held: u64, last: u64, name: &str) {
     let mut out = Vec::new();
-    link.poll(Timestamp::from_millis(last), &mut out);
+    out.extend(std::iter::from_fn(|| link.release(Timestamp::from_millis(last))));
     let waiting = link.backlog(Timestamp::from_millis(last)).0;
     if held > 0 {
         // One packet may be in transit, neither waiting nor released.

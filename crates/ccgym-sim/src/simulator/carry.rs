@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ccgym_core::receiver::Arrival;
 use ccgym_core::sender::HANDSHAKE;
 use ccgym_core::{cold_path, Datagram, Ecn, Packet, Timestamp};
-use ccgym_path::Pipeline;
+use ccgym_path::{Crossed, Pipeline};
 use ccgym_run::recorder::UNLOGGED;
 
 use super::Simulator;
@@ -24,14 +24,8 @@ impl Simulator {
                 at = left;
                 parcel.mark(datagram.ecn);
             } else {
-                let Some((left, (same, number), ecn)) =
-                    pipeline.enter_ahead(self.now, at, flow, size, ecn, (parcel, record))
-                else {
-                    if self.links[link].has_exits() {
-                        self.drain(link);
-                    }
-                    return;
-                };
+                let crossed = pipeline.enter_ahead(self.now, at, flow, size, ecn, (parcel, record));
+                let Some((left, (same, number), ecn)) = crossed else { return self.drain(link) };
                 (at, parcel, record) = (left, same, number);
                 parcel.mark(ecn);
             }
@@ -42,16 +36,44 @@ impl Simulator {
         }
     }
 
-    /// Carry on the packets that have crossed direction `link` of a link.
-    pub(super) fn drain(&mut self, link: usize) {
-        while let Some((at, (mut parcel, record), ecn)) = self.links[link].pop_exit() {
-            // One packet may come out as many.
-            self.budget = self.budget.saturating_sub(1);
-            parcel.mark(ecn);
-            match self.flows[parcel.header().0 as usize].route.next[link] {
-                ARRIVED => self.hand_over(at, parcel, record),
-                next => self.carry(at, next, parcel, record),
-            }
+    /// Carry on the packets that wait at the end of direction `link` of a link.
+    fn drain(&mut self, link: usize) {
+        while let Some(crossed) = self.links[link].pop_exit() {
+            self.carry_on(link, crossed);
+        }
+    }
+
+    /// Process the next event of direction `link` of a link.
+    pub(super) fn step(&mut self, link: usize) {
+        if let Some(crossed) = self.links[link].step() {
+            self.carry_on(link, crossed);
+        }
+        self.drain(link);
+    }
+
+    /// Carry on a packet that has crossed direction `link` of a link.
+    #[inline]
+    fn carry_on(&mut self, link: usize, (at, (mut parcel, record), ecn): Crossed<(Parcel, u32)>) {
+        // One packet may come out as many.
+        self.budget = self.budget.saturating_sub(1);
+        parcel.mark(ecn);
+        let index = parcel.header().0 as usize;
+        match (&parcel, self.flows[index].route.next[link]) {
+            (Parcel::Data(packet), _) if self.flows[index].eager => self.arrive(at, index, packet, record),
+            (_, ARRIVED) => self.hand_over(at, parcel, record),
+            (_, next) => self.carry(at, next, parcel, record),
+        }
+    }
+
+    /// Carry on a packet of an eager flow that a link has held.
+    fn arrive(&mut self, at: Timestamp, index: usize, packet: &Packet, record: u32) {
+        let first = self.flows[index].inbox.is_empty();
+        if self.crossing(index).is_some_and(|mut crossing| !crossing.arrive(at, packet, record)) {
+            self.starve();
+        }
+        // Its own events reschedule it afterward; this one is the link's.
+        if first {
+            self.reschedule(index);
         }
     }
 

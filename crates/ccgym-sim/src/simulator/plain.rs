@@ -4,6 +4,7 @@ use ccgym_core::{Packet, Timestamp};
 
 use super::transmit::Crossing;
 use super::Simulator;
+use crate::flow::Parcel;
 
 /// Why [`Simulator::handle_plain_flow`] stops.
 enum Stop {
@@ -22,7 +23,11 @@ impl Simulator {
     /// does; false if the event at the clock needs that.
     pub(super) fn handle_plain_flow(&mut self, index: usize, limit: Timestamp) -> bool {
         while self.flows[index].sender.is_on_fast_path() {
-            match self.ride(index, limit) {
+            let before_sample = limit.min(Timestamp(self.next_sample.0 - 1));
+            let held = !self.waiting_links.is_empty();
+            let stop =
+                if held { self.ride::<true>(index, before_sample) } else { self.ride::<false>(index, before_sample) };
+            match stop {
                 Stop::Limit(timer) => {
                     let key = self.flows[index].next_of(timer, index as u64);
                     self.tournament.update(index, key);
@@ -35,7 +40,7 @@ impl Simulator {
                 Stop::Transmit | Stop::Memory => {}
             }
             let key = self.flows[index].next_event(index as u64);
-            if key.0 > limit || limit == self.now || self.budget == 0 {
+            if self.is_last(key.0, limit) {
                 self.tournament.update(index, key);
                 return true;
             }
@@ -44,40 +49,44 @@ impl Simulator {
         false
     }
 
-    /// Handle acknowledgements and releases until something else happens.
-    fn ride(&mut self, index: usize, limit: Timestamp) -> Stop {
-        let Self { flows, links, data_log, ack_log, series, sequence, now: clock, end, budget, hash, .. } = self;
-        let [up, down] = links.as_mut_slice() else { return Stop::Other };
-        let (flow, up, down) = (&mut flows[index], up.chain_mut(), down.chain_mut());
-        let (data_log, ack_log, series) = (data_log.as_mut(), ack_log.as_mut(), series.as_mut());
-        if data_log.is_some() || ack_log.is_some() || series.is_some() {
-            let mut crossing = Crossing { flow, up, down, data_log, ack_log, series, sequence, end: *end };
-            return crossing.ride(clock, limit, budget, hash);
+    /// Handle acknowledgements and releases until something else happens; `HELD` if the link there holds packets.
+    fn ride<const HELD: bool>(&mut self, index: usize, limit: Timestamp) -> Stop {
+        let Some(crossing) = self.crossing(index) else { return Stop::Other };
+        match crossing {
+            // The compiler leaves the records out of this one.
+            Crossing { data_log: None, ack_log: None, series: None, .. } => {
+                Crossing { data_log: None, ack_log: None, series: None, ..crossing }.ride::<HELD>(limit)
+            }
+            mut crossing => crossing.ride::<HELD>(limit),
         }
-        // The compiler leaves the records out of this one.
-        let mut crossing =
-            Crossing { flow, up, down, data_log: None, ack_log: None, series: None, sequence, end: *end };
-        crossing.ride(clock, limit, budget, hash)
     }
 }
 
 impl Crossing<'_> {
     #[inline(always)]
-    fn ride(&mut self, clock: &mut Timestamp, limit: Timestamp, budget: &mut u32, hash: &mut u64) -> Stop {
-        let mut now = *clock;
+    fn ride<const HELD: bool>(&mut self, limit: Timestamp) -> Stop {
+        let mut now = *self.clock;
         let stop = loop {
             let flow = &mut *self.flow;
-            match flow.inbox.front() {
-                Some((key, ack)) if key.0 <= now => {
-                    *hash = (*hash ^ now.0 ^ ack.trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
-                    flow.sender.on_ack_as::<true>(now, ack);
-                    flow.inbox.pop();
+            if HELD && self.up.due() <= now {
+                // Packets move before endpoints act at the same time.
+                if !self.step() {
+                    break Stop::Memory;
                 }
-                _ if flow.is_release_due(now) => {}
-                _ => break Stop::Other,
-            }
-            if let Some(stop) = self.send(now, budget) {
-                break stop;
+            } else {
+                match flow.inbox.front() {
+                    Some((key, ack)) if key.0 <= now => {
+                        *self.hash =
+                            (*self.hash ^ now.0 ^ ack.trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
+                        flow.sender.on_ack_as::<true>(now, ack);
+                        flow.inbox.pop();
+                    }
+                    _ if flow.is_release_due(now) => {}
+                    _ => break Stop::Other,
+                }
+                if let Some(stop) = self.send::<HELD>(now) {
+                    break stop;
+                }
             }
             let flow = &*self.flow;
             let timer = flow.sender.next_timeout().min(flow.stop);
@@ -85,18 +94,28 @@ impl Crossing<'_> {
                 Some((key, _)) => key.0.min(timer),
                 None => timer,
             };
+            let due = if HELD { due.min(self.up.due()) } else { due };
             if due > limit || limit == now {
                 break Stop::Limit(timer);
             }
             now = due;
         };
-        *clock = now;
+        *self.clock = now;
         stop
+    }
+
+    /// Process the next event of the link that holds packets; false without memory for an acknowledgement.
+    #[inline(never)]
+    fn step(&mut self) -> bool {
+        match self.up.step() {
+            Some((at, (Parcel::Data(packet), record), ecn)) => self.arrive(at, &Packet { ecn, ..packet }, record),
+            _ => true,
+        }
     }
 
     /// Send all that the flow may send now.
     #[inline(always)]
-    fn send(&mut self, now: Timestamp, budget: &mut u32) -> Option<Stop> {
+    fn send<const HELD: bool>(&mut self, now: Timestamp) -> Option<Stop> {
         let mut packet = Packet::default();
         loop {
             match self.flow.sender.poll_fast_path::<true>(now, &mut packet) {
@@ -104,11 +123,11 @@ impl Crossing<'_> {
                 Some(false) => return None,
                 None => return Some(Stop::Transmit),
             }
-            *budget = budget.saturating_sub(1);
-            if !self.carry(now, &mut packet) {
+            *self.budget = self.budget.saturating_sub(1);
+            if !self.carry(now, &mut packet, HELD) {
                 return Some(Stop::Memory);
             }
-            if *budget == 0 {
+            if *self.budget == 0 {
                 return Some(Stop::Transmit);
             }
         }

@@ -1,7 +1,7 @@
 //! Sending: from the sender onto the path, and, if every element answers at arrival, to the receiver and back.
 
 use ccgym_core::{cold_path, Datagram, Ecn, Packet, Timestamp};
-use ccgym_path::Chain;
+use ccgym_path::{Chain, Pipeline};
 use ccgym_run::recorder::{PacketLog, Series, UNLOGGED};
 
 use super::Simulator;
@@ -43,49 +43,82 @@ impl Simulator {
         true
     }
 
-    /// As [`Simulator::transmit_slowly`] if every element answers at arrival and the receiver acts only on arrivals:
-    /// the packet is carried to the receiver, and its acknowledgement back, in one call.
+    /// As [`Simulator::transmit_slowly`] for an eager flow: a packet that no element holds is carried to the receiver,
+    /// and its acknowledgement back, in one call.
     fn transmit_eagerly(&mut self, index: usize) -> bool {
-        let Self { flows, links, data_log, ack_log, series, sequence, now, end, budget, .. } = self;
-        let [up, down] = links.as_mut_slice() else { return true };
-        let (flow, up, down) = (&mut flows[index], up.chain_mut(), down.chain_mut());
-        let (data_log, ack_log, series) = (data_log.as_mut(), ack_log.as_mut(), series.as_mut());
-        let mut crossing = Crossing { flow, up, down, data_log, ack_log, series, sequence, end: *end };
+        let held = !self.waiting_links.is_empty();
+        let Some(mut crossing) = self.crossing(index) else { return true };
+        let now = *crossing.clock;
         let mut packet = Packet::default();
-        while crossing.flow.sender.poll_transmit_into(*now, &mut packet) {
-            *budget = budget.saturating_sub(1);
-            if !crossing.carry(*now, &mut packet) {
+        while crossing.flow.sender.poll_transmit_into(now, &mut packet) {
+            *crossing.budget = crossing.budget.saturating_sub(1);
+            if !crossing.carry(now, &mut packet, held) {
                 return self.starve();
             }
-            if *budget == 0 || !crossing.flow.sender.has_room() {
+            if *crossing.budget == 0 || !crossing.flow.sender.has_room() {
                 return false;
             }
         }
         true
+    }
+
+    /// Return what the packets of an eager flow use.
+    #[inline(always)]
+    pub(super) fn crossing(&mut self, index: usize) -> Option<Crossing<'_>> {
+        let Self { flows, links, data_log, ack_log, series, sequence, now: clock, end, budget, hash, .. } = self;
+        let [up, down] = links.as_mut_slice() else { return None };
+        Some(Crossing {
+            flow: &mut flows[index],
+            up,
+            down: down.chain_mut(),
+            data_log: data_log.as_mut(),
+            ack_log: ack_log.as_mut(),
+            series: series.as_mut(),
+            sequence,
+            clock,
+            end: *end,
+            budget,
+            hash,
+        })
     }
 }
 
 /// The way of a packet of an eager flow to the receiver, and of its acknowledgement back.
 pub(super) struct Crossing<'a> {
     pub(super) flow: &'a mut Flow,
-    pub(super) up: &'a mut Chain,
+    pub(super) up: &'a mut Pipeline<(Parcel, u32)>,
     pub(super) down: &'a mut Chain,
     pub(super) data_log: Option<&'a mut PacketLog>,
     pub(super) ack_log: Option<&'a mut PacketLog>,
     pub(super) series: Option<&'a mut Series>,
     pub(super) sequence: &'a mut u64,
+    pub(super) clock: &'a mut Timestamp,
     pub(super) end: Timestamp,
+    pub(super) budget: &'a mut u32,
+    pub(super) hash: &'a mut u64,
 }
 
 impl Crossing<'_> {
-    /// Carry a packet that leaves now, and put its acknowledgement into the inbox; false without memory for that.
+    /// Carry a packet that leaves now, and, unless a link holds it (`held`), put its acknowledgement into the inbox;
+    /// false without memory for that.
     #[inline(always)]
-    pub(super) fn carry(&mut self, now: Timestamp, packet: &mut Packet) -> bool {
-        let Self { flow, up, down, data_log, ack_log, series, sequence, end } = self;
-        let record = data_log.as_mut().map_or(UNLOGGED, |log| log.enter(now, packet.size, packet.flow));
-        let mut datagram = Datagram { id: 0, flow: packet.flow, size: packet.size, ecn: packet.ecn };
-        let Ok(at) = up.cross(now, &mut datagram) else { return true };
-        packet.ecn = datagram.ecn;
+    pub(super) fn carry(&mut self, now: Timestamp, packet: &mut Packet, held: bool) -> bool {
+        let record = self.data_log.as_mut().map_or(UNLOGGED, |log| log.enter(now, packet.size, packet.flow));
+        if !held {
+            let mut datagram = Datagram { id: 0, flow: packet.flow, size: packet.size, ecn: packet.ecn };
+            let Ok(at) = self.up.chain_mut().cross(now, &mut datagram) else { return true };
+            packet.ecn = datagram.ecn;
+            return self.arrive(at, packet, record);
+        }
+        let parcel = (Parcel::Data(*packet), record);
+        self.up.enter_ahead(now, now, packet.flow, packet.size, packet.ecn, parcel);
+        true
+    }
+
+    /// As [`Crossing::carry`], from the end of the way there on, which the packet reaches at `at`.
+    #[inline(always)]
+    pub(super) fn arrive(&mut self, at: Timestamp, packet: &Packet, record: u32) -> bool {
+        let Self { flow, down, data_log, ack_log, series, sequence, end, .. } = self;
         let arrived = at + flow.forward_extra;
         // The acknowledgement is written into its slot of the inbox.
         let Some(slot) = flow.inbox.vacant() else { return false };
