@@ -28,6 +28,14 @@ pub const fn whole(value: f64) -> u64 {
     value as i64 as u64
 }
 
+/// As [`whole`], rounded up: [`f64::ceil`] is a function of its own on older processors.
+#[must_use]
+#[inline]
+pub const fn whole_up(value: f64) -> u64 {
+    let truncated = whole(value);
+    truncated + (float(truncated) < value) as u64
+}
+
 /// A point in time: nanoseconds since the start of the run (or of the endpoint's clock).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]

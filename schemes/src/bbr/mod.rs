@@ -20,7 +20,7 @@ mod tests;
 
 use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
 use ccgym_core::rate_sampler::RateSample;
-use ccgym_core::units::{float, whole};
+use ccgym_core::units::{float, whole_up};
 use ccgym_core::{
     cold_path, AckEvent, CongestionControl, Control, InitContext, Rate, Rng, TimeSpan, TimeoutEvent, Timestamp,
 };
@@ -156,10 +156,7 @@ impl Bbr {
         if !self.rtprop.is_known() {
             return self.initial_window / self.mss;
         }
-        // `f64::ceil` is a function of its own on older processors.
-        let exact = product(bandwidth, self.rtprop.get(), gain) / float(self.mss);
-        let truncated = whole(exact);
-        truncated + u64::from(float(truncated) < exact)
+        whole_up(product(bandwidth, self.rtprop.get(), gain) / float(self.mss))
     }
 
     /// Return `packets` with the quantization budget, in bytes.

@@ -5,6 +5,7 @@
 //! once, since no handshake has measured an RTT yet.
 
 use ccgym_core::congestion_control::{Capabilities, Observables};
+use ccgym_core::units::whole_up;
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeSpan, TimeoutEvent, Timestamp};
 
 use super::rtt_window::RttWindow;
@@ -215,7 +216,7 @@ impl PantheonCopa {
     /// After the first acknowledgement one packet more than the window may be in flight.
     fn decide(&mut self, held: u64) {
         let more = u64::from(self.acked > 0);
-        self.control.cwnd = (self.window.ceil() as u64 + more) * self.mss + held;
+        self.control.cwnd = (whole_up(self.window) + more) * self.mss + held;
         let (window, gain) =
             if self.acked < 2 * PROBE_PACKETS { (PROBE_PACKETS as f64, 1.0) } else { (self.window, PACING_GAIN) };
         self.control.pacing_rate = pacing::rate(window * self.mss as f64, self.rtts.pacing_basis(), gain);

@@ -184,9 +184,7 @@ impl Sender {
             ..AckEvent::new(now, &self.rtt)
         });
         self.control = self.cca.control();
-        if !PLAIN && self.by_intervals {
-            self.adopt_interval_end();
-        }
+        self.adopt_timer();
         if round_start {
             self.max_in_flight_in_round = self.in_flight;
         }

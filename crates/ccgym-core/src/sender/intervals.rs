@@ -64,18 +64,30 @@ impl Sender {
     #[must_use]
     #[inline]
     pub fn is_interval_over(&self, now: Timestamp) -> bool {
-        self.interval_timer <= now
+        self.cca_timer <= now && self.by_intervals && self.interval_end.acks == 0 && self.interval_end.at <= now
+    }
+
+    /// Read the next timer from the algorithm.
+    #[inline(always)]
+    pub(super) fn adopt_timer(&mut self) {
+        if self.by_intervals {
+            self.adopt_interval_end();
+        }
+        if self.capabilities.timers {
+            let own = self.cca.next_timer();
+            self.cca_timer = if self.by_intervals { self.cca_timer.min(own) } else { own };
+        }
     }
 
     /// Read the end of the current interval from the algorithm.
-    pub(super) fn adopt_interval_end(&mut self) {
+    fn adopt_interval_end(&mut self) {
         let scheme = self.cca.interval_driven();
         self.interval_end = scheme.map_or_else(IntervalEnd::default, |scheme| scheme.interval_end());
         self.ignores_acks = scheme.is_some_and(|scheme| scheme.ignores_acks());
         if self.ignores_acks {
             self.quantum = self.cca.send_quantum();
         }
-        self.interval_timer = if self.interval_end.acks > 0 { Timestamp::NEVER } else { self.interval_end.at };
+        self.cca_timer = if self.interval_end.acks > 0 { Timestamp::NEVER } else { self.interval_end.at };
     }
 
     /// Add the rates of an acknowledgement of packet `newest`.

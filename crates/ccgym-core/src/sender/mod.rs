@@ -132,8 +132,8 @@ pub struct Sender {
     closed: MonitorInterval,
     /// End of the current interval; never unless the CCA decides at intervals.
     interval_end: IntervalEnd,
-    /// The same, if that is by a timer.
-    interval_timer: Timestamp,
+    /// Next timer of the CCA: its own, or the end of the interval if that is by time.
+    cca_timer: Timestamp,
     /// True if the CCA waits for a decision from outside.
     awaits_decision: bool,
     /// As [`IntervalDriven::ignores_acks`](crate::congestion_control::IntervalDriven::ignores_acks).
@@ -227,16 +227,14 @@ impl Sender {
             monitor: MonitorInterval::new(start),
             closed: MonitorInterval::new(start),
             interval_end: IntervalEnd::default(),
-            interval_timer: Timestamp::NEVER,
+            cca_timer: Timestamp::NEVER,
             awaits_decision: false,
             ignores_acks: false,
             quantum: 0,
             lost_records: Vec::new(),
             acked_records: Vec::new(),
         };
-        if by_intervals {
-            sender.adopt_interval_end();
-        }
+        sender.adopt_timer();
         sender
     }
 
@@ -255,12 +253,11 @@ impl Sender {
         self.stopped
     }
 
-    /// True if it needs none of the features that few flows have: decision intervals, events per packet, timers of the
-    /// CCA, the profile `ns3`, unreliable data.
+    /// True if it needs none of the features that few flows have: decision intervals, events per packet, the
+    /// profile `ns3`, unreliable data.
     #[must_use]
     pub fn is_plain(&self) -> bool {
-        let Capabilities { packet_events, timers, .. } = self.capabilities;
-        self.config.reliable && !self.config.ns3 && !self.by_intervals && !packet_events && !timers
+        self.config.reliable && !self.config.ns3 && !self.by_intervals && !self.capabilities.packet_events
     }
 
     /// True if nothing is missing and no recovery is active, so that the next acknowledgement in order has no
@@ -374,8 +371,6 @@ impl Sender {
     #[inline]
     fn adopt_control(&mut self) {
         self.control = self.cca.control();
-        if self.by_intervals {
-            self.adopt_interval_end();
-        }
+        self.adopt_timer();
     }
 }

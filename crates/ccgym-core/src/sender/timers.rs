@@ -15,15 +15,15 @@ impl Sender {
     #[must_use]
     #[inline(always)]
     pub fn next_timeout(&self) -> Timestamp {
-        if self.fast_path && !self.capabilities.timers {
+        if self.fast_path {
             // No hole is open. Paced: the next release comes long before the last resort.
             if self.awaits_release && self.pacer.release() < self.quiet_until() {
-                return self.pacer.release().min(self.interval_timer);
+                return self.pacer.release().min(self.cca_timer);
             }
             // The frequent case of `last_resort`.
             if !self.awaits_release && self.probes_sent == 0 && self.in_flight > self.fast_timeout_above {
                 let base = self.last_sent.max(self.timer_base);
-                return Timestamp(base.0 + 2 * self.rtt.smoothed().0 + PROBE_MARGIN.0).min(self.interval_timer);
+                return Timestamp(base.0 + 2 * self.rtt.smoothed().0 + PROBE_MARGIN.0).min(self.cca_timer);
             }
         }
         self.next_of_all_timers()
@@ -35,24 +35,21 @@ impl Sender {
         if self.is_connecting() {
             return self.handshake_due();
         }
-        if self.awaits_release && !self.capabilities.timers && self.pacer.release() < self.quiet_until() {
-            let next = self.pacer.release().min(self.interval_timer);
+        if self.awaits_release && self.pacer.release() < self.quiet_until() {
+            let next = self.pacer.release().min(self.cca_timer);
             if !self.detector.has_holes() {
                 return next;
             }
             return next.min(self.detector.next_timeout(self.loss_rtt()));
         }
         let mut next = if self.awaits_acks() { self.last_resort() } else { Timestamp::NEVER };
-        if self.capabilities.timers {
-            next = next.min(self.cca.next_timer());
-        }
         if self.detector.has_holes() {
             next = next.min(self.detector.next_timeout(self.loss_rtt()));
         }
         if self.awaits_release {
             next = next.min(self.pacer.release());
         }
-        next.min(self.interval_timer)
+        next.min(self.cca_timer)
     }
 
     /// Return the time before which neither probe nor retransmission timer fires.
@@ -66,10 +63,9 @@ impl Sender {
     #[inline]
     pub fn is_release_due(&self, now: Timestamp) -> bool {
         self.awaits_release
-            && !self.capabilities.timers
             && self.pacer.release() <= now
             && now < self.quiet_until()
-            && now < self.interval_timer
+            && now < self.cca_timer
             && (self.fast_path || (!self.is_connecting() && self.has_no_loss_due(now)))
     }
 

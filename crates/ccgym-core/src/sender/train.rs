@@ -32,7 +32,7 @@ impl Sender {
     #[must_use]
     #[inline]
     pub fn train_end(&self) -> Timestamp {
-        let quiet = self.interval_timer.min(self.quiet_until());
+        let quiet = self.cca_timer.min(self.quiet_until());
         if self.detector.has_holes() {
             quiet.min(self.detector.next_timeout(self.loss_rtt()))
         } else {
