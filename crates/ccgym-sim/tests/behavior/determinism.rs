@@ -258,14 +258,15 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// A transfer that outlasts the run has an application to tell of acknowledgements, so that its flow is not plain:
-    /// it must send the same packets as a flow without end.
+    /// A transfer that outlasts the run has an application to tell of acknowledgements, so that its flow is not plain,
+    /// and a flow with a send buffer takes the general road: both must send the same packets as a flow without end.
     #[test]
     fn plain_flows_are_flows(
         seed in 0u64..1000,
         schemes in prop::collection::vec(prop::sample::select(&SCHEMES[..]), 1..4),
         rate in 1_000_000u64..200_000_000,
         packets in 4u64..400,
+        queue in prop::sample::select(&["droptail", "droptail", "codel", "fq_codel"][..]),
         delay in 1_000_000u64..40_000_000,
         loss in prop::sample::select(&[0.0, 0.0005, 0.02][..]),
         steps in any::<bool>(),
@@ -275,24 +276,29 @@ proptest! {
         let rate = if steps { json!([[0, rate], [1_000_000_000, rate / 3], [2_000_000_000, rate]]) } else { json!(rate) };
         let mut uplink = vec![
             json!({"kind": "link", "schedule": {"kind": "rate", "rate": rate},
-                   "queue": {"kind": "droptail", "limit": {"packets": packets}}}),
+                   "queue": {"kind": queue, "limit": {"packets": packets}}}),
             json!({"kind": "delay", "delay": delay}),
         ];
         if loss > 0.0 {
             uplink.insert(0, json!({"kind": "loss", "probability": loss}));
         }
         let record = if recorded { json!({"packets": true, "series": 10_000_000}) } else { json!({}) };
-        let outcome = |source: Value| {
-            let flow = |(i, scheme)| json!({"scheme": scheme, "start": i * 300_000_000, "stop": stop, "source": source});
+        let outcome = |source: Value, buffer: Option<u64>| {
+            let flow = |(i, scheme)| json!({"scheme": scheme, "start": i * 300_000_000, "stop": stop, "source": source,
+                                            "send_buffer": buffer});
             let mut outcome = run(&spec(json!({
                 "seed": seed, "duration": 4_000_000_000u64, "uplink": uplink,
                 "downlink": [{"kind": "delay", "delay": delay}],
                 "flows": schemes.iter().enumerate().map(flow).collect::<Vec<_>>(), "record": record,
             })));
-            // Only a transfer that is stopped counts as finished.
-            outcome.flows.iter_mut().for_each(|flow| flow.finished = Timestamp::NEVER);
+            // Only a transfer that is stopped counts as finished, and only a send buffer shows what is read.
+            for flow in &mut outcome.flows {
+                (flow.finished, flow.application) = (Timestamp::NEVER, None);
+            }
             fingerprint(&outcome)
         };
-        prop_assert_eq!(outcome(json!({"kind": "greedy"})), outcome(json!({"kind": "bytes", "bytes": 1u64 << 40})));
+        let plain = outcome(json!({"kind": "greedy"}), None);
+        prop_assert_eq!(&plain, &outcome(json!({"kind": "bytes", "bytes": 1u64 << 40}), None));
+        prop_assert_eq!(&plain, &outcome(json!({"kind": "greedy"}), Some(1 << 30)));
     }
 }
