@@ -29,6 +29,7 @@ __all__ = [
     "join_run",
     "limits_flows",
     "load_run",
+    "log_curves",
     "mean_size",
     "net",
     "schema",
@@ -87,6 +88,13 @@ class SimResult:
 
         Neither end belongs to it; times and delays are whole microseconds.
         """
+
+    def departures(self, flow: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """When packets of a flow (from 0) left, in order of entry, and their one-way delays: ns, whole microseconds."""
+
+    def curves(self, duration_ns: int) -> list[list[npt.NDArray[np.float64]]]:
+        """The curves of each flow in a run of that length: ingress and egress, Mbit/s in bins of 500 ms from the first
+        event on, and points of the delays: times, s, and delays, ms. 0: the length is not known."""
 
     def gap_average(self, flow: int, weight: float) -> npt.NDArray[np.float64]:
         """Moving average of the gaps between a flow's (from 0) packets, ms, at each time of the series; NaN before."""
@@ -573,6 +581,12 @@ def mean_size(size_json: str) -> float:
 
 def check_scheme(name: str, params_json: str) -> None:
     """Raise ValueError unless the scheme exists and takes these parameters (JSON object)."""
+
+def log_curves(
+    entered: Sequence[npt.NDArray[np.int64]], left: Sequence[npt.NDArray[np.int64]], flows: int
+) -> list[list[npt.NDArray[np.float64]]]:
+    """``SimResult.curves`` of a log of ``flows`` flows (from 0): times (ns), bytes and flows of the packets that
+    entered, and of those that left, with their one-way delays (ns)."""
 
 def schemes() -> str:
     """The registry as JSON: one object per scheme."""

@@ -116,7 +116,7 @@ _RULES: Final = (
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
-    from ccgym.experiments.plan import outside_training
+    from ccgym.experiments.training import outside_training
 
     arguments.backend = _backend(arguments)
     between = remote_path(arguments)

@@ -210,6 +210,10 @@ class ResultSet:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, as ``results.json`` has them."""
+        return {**self._document}
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
         return as_document(
             {
                 "kind": "evaluation",

@@ -80,9 +80,13 @@ class RunRecord(RunNumbers):
         ``arrival_bytes``, ``arrival_flow`` of what entered the path, and ``departure_ns``, ``departure_bytes``,
         ``departure_flow``, ``delay_ns`` of what left it, flows from 1. ``to_pandas("packets")`` has one row per packet.
         """
-        if self.native is None or self.metrics is None:
-            return None
-        return PacketLog.from_packets(self.native.packets("data"), len(self.flows))
+        recorded = self._recorded
+        return None if recorded is None else PacketLog.from_packets(recorded.packets("data"), len(self.flows))
+
+    @property
+    def _recorded(self) -> SimResult | None:
+        """The native result, if it holds packets."""
+        return None if self.metrics is None else self.native
 
     @property
     def limited(self) -> str | None:
@@ -112,9 +116,9 @@ class RunRecord(RunNumbers):
         Raises:
             ResultsError: The record holds no packets.
         """
-        if self.packets is None:
+        if self._recorded is None:
             raise _not_recorded("packets")
-        return RunCurves.from_log(self.packets, self.capacity, round(self.duration_s * 1e9))
+        return RunCurves.of_run(self._recorded, self.capacity, round(self.duration_s * 1e9))
 
     def to_pandas(
         self, table: Literal["flows", "series", "packets"] = "flows", step: TimeLike | None = None
@@ -136,9 +140,9 @@ class RunRecord(RunNumbers):
         if table == "series":
             return to_frame(series_table(self, step))
         if table == "packets":
-            if self.native is None or self.metrics is None:
+            if self._recorded is None:
                 raise _not_recorded("packets")
-            return to_frame(packet_table(self.native.packets("data")))
+            return to_frame(packet_table(self._recorded.packets("data")))
         raise ConfigError("unknown-choice", shown(table), where="table", expected="'flows', 'series' or 'packets'")
 
     def to_csv(self, file: str | os.PathLike[str], step: TimeLike | None = None) -> None:
@@ -301,7 +305,7 @@ def logged_series(log: PacketLog, schemes: Sequence[str], duration_ns: int, step
             "scheme": np.full(ends.size, schemes[place], dtype=object),
             "throughput_mbps": rate(part.departure_ns, part.departure_bytes),
             "sending_rate_mbps": rate(part.arrival_ns, part.arrival_bytes),
-            **_delays_ms(log, number, on_clock),
+            **_delays_ms(part.departure_ns, part.delay_ns, on_clock),
         }
 
     return _interleaved([table(place, number) for place, number in enumerate(log.flows)])
@@ -345,6 +349,7 @@ def _flow_series(
     def rate(name: str) -> npt.NDArray[np.float64]:
         return np.asarray(change(name) * 8 / 1e6 / step_s)
 
+    left, delays = (ends[:0], ends[:0]) if record._recorded is None else record._recorded.departures(place)
     srtt, window, pacing = level("srtt_ns", 1e6), level("cwnd_bytes"), level("pacing_bps", 1e6)
     return {
         "time_s": ends / NS_PER_S,
@@ -353,7 +358,7 @@ def _flow_series(
         "throughput_mbps": rate("received_bytes"),
         "goodput_mbps": rate("received_unique_bytes"),
         "sending_rate_mbps": rate("sent_bytes"),
-        **_delays_ms(record.packets, place + 1, ends),
+        **_delays_ms(left, delays, ends),
         "srtt_ms": np.where(srtt > 0, srtt, np.nan),
         "cwnd_bytes": np.where(begun & (window < UNLIMITED), window, np.nan),
         "in_flight_bytes": np.where(begun, level("in_flight_bytes"), np.nan),
@@ -370,12 +375,13 @@ def _states(series: Mapping[str, Any], every: int, begun: npt.NDArray[np.bool_])
     return np.where(begun, names, np.nan)
 
 
-def _delays_ms(packets: PacketLog | None, flow: int, ends: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.float64]]:
+def _delays_ms(
+    times: npt.NDArray[np.int64], delays_ns: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+) -> dict[str, npt.NDArray[np.float64]]:
     """Mean and range of the one-way delays of the packets that left in each interval, which its end belongs to."""
     mean, low, high = (np.full(ends.size, np.nan) for _ in range(3))
-    if packets is not None and ends.size:
-        log = packets.of_flow(flow)
-        times, delays = log.departure_ns, log.delay_ns / 1e6
+    if ends.size:
+        delays = delays_ns / 1e6
         if np.all(times[1:] >= times[:-1]):
             last = np.searchsorted(times, ends, side="right")
         else:  # packets were reordered

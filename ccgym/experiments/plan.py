@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from ccgym.config.hosts import hosts_of
-from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError
 from ccgym.evaluation.backends import SIMULATED
 from ccgym.evaluation.engine import Reduced, Reduction
@@ -19,7 +17,7 @@ from ccgym.experiments import detail
 from ccgym.experiments.expand import Condition, Scenario, generator, run_seed
 from ccgym.experiments.metrics import Measured, metric_kind
 from ccgym.experiments.outcome import Test
-from ccgym.experiments.training import Training, TrainingRange
+from ccgym.experiments.training import TrainingRange, training_range
 from ccgym.units import Nanoseconds
 
 SERIES_VERSION: Final = 3
@@ -146,21 +144,3 @@ def takes_part(test: Test, tested: Contender) -> bool:
     flows = (flow for part in test.spec.parts().values() for flow in part.flows)
     over_tcp = any(flow.get("profile") == "tcp" and str(flow["scheme"]).startswith("$") for flow in flows)
     return not (over_tcp and own.transport.get("source") == {"kind": "media"})
-
-
-def training_range(tested: Contender) -> TrainingRange | None:
-    """The range that a scheme was trained on; None where it was not trained, or its card does not say."""
-    if tested.choice is None:
-        return None
-    training = Training.of(tested.choice)
-    return None if training is None else training.range
-
-
-def outside_training(path: NetworkPath, schemes: Sequence[Contender]) -> list[str]:
-    """On what the learned schemes were trained, where that does not contain the path."""
-    notes = []
-    for one in schemes if hosts_of(path) is None and path.data_links else ():
-        trained = training_range(one)
-        if trained is not None and not trained.contains(path.mean_rate_mbps, path.one_way_delay_ms):
-            notes.append(f"note: {one.label} was trained on {trained.text}: this path lies outside")
-    return notes

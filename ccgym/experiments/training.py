@@ -8,9 +8,9 @@ paths training paths, and all others held out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.config.bottleneck import Bottleneck, Ranges, Traces
 from ccgym.config.capacity import capacity, mean_rate
@@ -19,12 +19,16 @@ from ccgym.config.changing_rates import Staircase
 from ccgym.config.curriculum import AnyCurriculum, Stages, read_paths
 from ccgym.config.distributions import Fixed, Mixture, Named
 from ccgym.config.grown import GrowingPlan
+from ccgym.config.hosts import hosts_of
 from ccgym.config.models import Delay, Droptail, Infinite, Link, LinkDirection, Loss
 from ccgym.config.path import NetworkPath
 from ccgym.config.random_variables import RandomVariable
 from ccgym.config.sampled_path import ParameterRow, PathDistribution
 from ccgym.errors import CcgymError
 from ccgym.schemes.scheme import Scheme
+
+if TYPE_CHECKING:
+    from ccgym.evaluation.run import Contender
 
 REVERSE_FRACTION: Final = 0.1
 """A way back with this fraction of the bottleneck's rate carries all acknowledgements (52 bytes each, at most one per
@@ -108,6 +112,24 @@ class Training:
         and all its numbers lie within theirs. In mixtures and curricula one part is enough.
         """
         return can_draw(self.distribution, path)
+
+
+def training_range(tested: Contender) -> TrainingRange | None:
+    """The range that a scheme was trained on; None where it was not trained, or its card does not say."""
+    if tested.choice is None:
+        return None
+    training = Training.of(tested.choice)
+    return None if training is None else training.range
+
+
+def outside_training(path: NetworkPath, schemes: Sequence[Contender]) -> list[str]:
+    """On what the learned schemes were trained, where that does not contain the path."""
+    notes = []
+    for one in schemes if hosts_of(path) is None and path.data_links else ():
+        trained = training_range(one)
+        if trained is not None and not trained.contains(path.mean_rate_mbps, path.one_way_delay_ms):
+            notes.append(f"note: {one.label} was trained on {trained.text}: this path lies outside")
+    return notes
 
 
 def range_of_rows(rows: Iterable[ParameterRow]) -> TrainingRange | None:

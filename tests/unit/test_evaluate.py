@@ -23,7 +23,7 @@ from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.simulate import Job, Record, simulate, simulate_many
 from ccgym.evaluation.store import RunStore
-from ccgym.experiments.plan import outside_training
+from ccgym.experiments.training import outside_training
 from ccgym.report.evaluation_table import evaluation_table
 from ccgym.schemes.flow import FlowSpec, flow_spec
 from ccgym.schemes.groups import compared_schemes

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ccgym import NetworkPath, simulate
 from ccgym.evaluation.capacity import RateCapacity, TraceCapacity, link_capacity, mean_per_bin_mbps
-from ccgym.evaluation.curves import BIN_NS, DELAY_CELLS, TIME_CELLS, RunCurves
+from ccgym.evaluation.curves import BIN_NS, RunCurves
 from ccgym.evaluation.metrics import NEVER, PacketLog, Passed, media_metrics, percentile_nearest, run_metrics
 from ccgym.evaluation.pantheon.logs import parse_log
 
@@ -212,11 +212,11 @@ def test_curves_survive_storage_and_stay_within_a_cell() -> None:
         "flow": np.zeros(20_000, dtype=np.uint32),
     }
     log = PacketLog.from_packets(packets, 1)
-    curves = RunCurves.from_log(log, duration_ns=11 * 10**9)
+    curves = RunCurves.from_log(log)
     stored = RunCurves.of_arrays(curves.arrays())
     flow = stored.flows[0]
     np.testing.assert_allclose(flow.egress_mbps.sum() * BIN_NS / 1e9 * 1e6 / 8, 20_000 * 1500, rtol=1e-6)
-    height, width = 60.0 / DELAY_CELLS, 10.1 / TIME_CELLS
+    height, width = 60.0 / 800, 10.1 / 1500
     assert flow.delay_ms.min() == pytest.approx(20.0, abs=height)
     assert flow.delay_ms.max() == pytest.approx(80.0, abs=height)
     # Every packet has a point within its cell.
@@ -226,9 +226,11 @@ def test_curves_survive_storage_and_stay_within_a_cell() -> None:
         assert near & points
 
 
-def test_what_happens_at_the_very_end_opens_no_bin_of_its_own() -> None:
-    log = _spaced(2.0)
-    assert RunCurves.from_log(log, duration_ns=2 * 10**9).flows[0].ingress_mbps.size == 4
+def test_curves_of_a_run_are_those_of_its_log() -> None:
+    path = NetworkPath(rate="12mbps", rtt="23ms", queue="20p", loss=0.01)
+    run = simulate(path, ["cubic", {"scheme": "reno", "start": "600ms"}], "1900ms", seed=3)
+    for recorded, logged in zip(run.curves().flows, RunCurves.from_log(run.packets).flows, strict=True):
+        assert all(np.array_equal(one, vars(logged)[name]) for name, one in vars(recorded).items())
 
 
 def _frames(*rows: tuple[int, int, int]) -> dict[str, np.ndarray]:

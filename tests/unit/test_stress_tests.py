@@ -16,7 +16,8 @@ from ccgym.experiments.expand import Condition, generator
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.metrics import Measured
 from ccgym.experiments.outcome import Test
-from ccgym.experiments.plan import planned, training_range
+from ccgym.experiments.plan import planned
+from ccgym.experiments.training import training_range
 
 FOUND = load_experiment("stress_tests")
 assert isinstance(FOUND, spec.ExperimentSet)

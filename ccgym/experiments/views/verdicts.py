@@ -17,11 +17,11 @@ from ccgym.experiments.expand import Condition
 from ccgym.experiments.metrics.loss import Loss
 from ccgym.experiments.metrics.throughput import Throughput
 from ccgym.experiments.outcome import ConditionResult, Outcome, RunResult, Test, evidence_of, spreads
-from ccgym.experiments.plan import PlannedRun, takes_part, training_range
+from ccgym.experiments.plan import PlannedRun, takes_part
 from ccgym.experiments.request import Request
 from ccgym.experiments.run import Executed, checked, execute
 from ccgym.experiments.spec import ExperimentSet
-from ccgym.experiments.training import TrainingRange
+from ccgym.experiments.training import TrainingRange, training_range
 from ccgym.experiments.views.results import ExperimentResults
 from ccgym.schemes.reading import parse_scheme
 

@@ -59,6 +59,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(simulate::mean_size, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::check_scheme, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::schemes, m)?)?;
+    m.add_function(wrap_pyfunction!(result::log_curves, m)?)?;
     m.add_function(wrap_pyfunction!(schema::schema, m)?)?;
     #[cfg(target_os = "linux")]
     {

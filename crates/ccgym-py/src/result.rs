@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use ccgym_core::TimeSpan;
 use ccgym_path::{Counters, LinkEvent};
+use ccgym_run::curves::{self, Curves};
 use ccgym_run::packet_totals::{self, Passed};
 use ccgym_run::recorder::{LinkSeries, PacketLog};
 use ccgym_run::{logs, LinkOutcome, Outcome, RunSpec};
-use numpy::{IntoPyArray, PyArray1};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -82,6 +83,32 @@ fn link_counters(link: &LinkOutcome, duration: TimeSpan) -> Option<Value> {
 
 fn passed(one: Passed) -> (u64, u64, u64, u64) {
     (one.packets, one.bytes, one.first, one.last)
+}
+
+type FlowCurves<'py> = [Bound<'py, PyArray1<f64>>; 4];
+
+fn arrays(py: Python<'_>, found: Vec<Curves>) -> Vec<FlowCurves<'_>> {
+    let arrays =
+        |one: Curves| [one.ingress_mbps, one.egress_mbps, one.delay_time_s, one.delay_ms].map(|of| of.into_pyarray(py));
+    found.into_iter().map(arrays).collect()
+}
+
+/// `SimResult.curves` of a log of `flows` flows (from 0): times (ns), bytes and flows of the packets that entered, and
+/// of those that left, with their one-way delays (ns).
+#[pyfunction]
+pub fn log_curves<'py>(
+    py: Python<'py>,
+    entered: [PyReadonlyArray1<'py, i64>; 3],
+    left: [PyReadonlyArray1<'py, i64>; 4],
+    flows: usize,
+) -> PyResult<Vec<FlowCurves<'py>>> {
+    let [t, s, f] = entered.each_ref().map(|column| column.as_slice());
+    let (t, s, f) = (t?, s?, f?);
+    let entered = (0..t.len()).map(|i| (t[i], s[i] as u64, f[i] as usize));
+    let [t, s, f, d] = left.each_ref().map(|column| column.as_slice());
+    let (t, s, f, d) = (t?, s?, f?, d?);
+    let left = (0..t.len()).map(|i| (t[i], s[i] as u64, f[i] as usize, d[i]));
+    Ok(arrays(py, curves::curves(entered, left, flows, 0)))
 }
 
 fn link_series<'py>(py: Python<'py>, series: &LinkSeries) -> PyResult<Bound<'py, PyDict>> {
@@ -199,8 +226,12 @@ impl SimResult {
     /// Totals over the data packets of all flows, then of each: (entered, left, delay_p95_ns), where entered and left are
     /// (packets, bytes, first_ns, last_ns), with times in whole microseconds.
     #[allow(clippy::type_complexity)]
-    fn packet_totals(&self) -> PyResult<Vec<((u64, u64, u64, u64), (u64, u64, u64, u64), Option<i64>)>> {
-        let found = packet_totals::totals(self.log("data")?, self.outcome.flows.len());
+    fn packet_totals(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<Vec<((u64, u64, u64, u64), (u64, u64, u64, u64), Option<i64>)>> {
+        let log = self.log("data")?;
+        let found = py.detach(|| packet_totals::totals(log, self.outcome.flows.len()));
         Ok(found.into_iter().map(|of| (passed(of.entered), passed(of.left), of.delay_p95)).collect())
     }
 
@@ -216,6 +247,25 @@ impl SimResult {
     ) -> PyResult<((u64, u64, u64, u64), Bound<'py, PyArray1<i64>>)> {
         let (found, delays) = packet_totals::departed(self.log("data")?, &flows, begin_ns, end_ns);
         Ok((passed(found), delays.into_pyarray(py)))
+    }
+
+    /// When the packets of a flow (from 0) left, in order of entry, and their one-way delays; ns, whole microseconds.
+    #[allow(clippy::type_complexity)]
+    fn departures<'py>(
+        &self,
+        py: Python<'py>,
+        flow: usize,
+    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>)> {
+        let log = self.log("data")?;
+        let (left, delays) = py.detach(|| packet_totals::departures(log, flow));
+        Ok((left.into_pyarray(py), delays.into_pyarray(py)))
+    }
+
+    /// The curves of each flow in a run of `duration_ns`: ingress and egress, Mbit/s per bin, and times, s, and delays,
+    /// ms, of points.
+    fn curves<'py>(&self, py: Python<'py>, duration_ns: i64) -> PyResult<Vec<FlowCurves<'py>>> {
+        let log = self.log("data")?;
+        Ok(arrays(py, py.detach(|| curves::of_log(log, self.outcome.flows.len(), duration_ns))))
     }
 
     /// The moving average of the gaps between a flow's (from 0) data packets, ms, at each time of the series.

@@ -11,6 +11,7 @@
 //! | [`in_order`] | data that the receiving application can read |
 //! | [`receiver_series`] | data that a receiver got, at fixed times |
 //! | [`recorder`] | packet logs and series while it runs |
+//! | [`curves`] | throughput and delays over time, as figures show them |
 //! | [`packet_totals`] | totals over the recorded packets |
 //! | [`route`] | links that a flow crosses |
 //! | [`outcome`] | counters, logs and series when it is over |
@@ -25,6 +26,7 @@
 
 pub mod arrivals;
 pub mod columns;
+pub mod curves;
 pub mod decision_log;
 pub mod episode;
 pub mod in_order;

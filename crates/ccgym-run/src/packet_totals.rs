@@ -47,18 +47,18 @@ pub struct Totals {
 
 const MICROSECOND: u64 = 1000;
 
-fn whole_microseconds(ns: u64) -> u64 {
+pub(crate) fn whole_microseconds(ns: u64) -> u64 {
     (ns + MICROSECOND / 2) / MICROSECOND * MICROSECOND
 }
 
 /// Rows of the log: time of entering, time of leaving, wire bytes, flow.
-fn rows(log: &PacketLog) -> impl Iterator<Item = (u64, u64, u32, usize)> + '_ {
+pub(crate) fn rows(log: &PacketLog) -> impl Iterator<Item = (u64, u64, u32, usize)> + Clone + '_ {
     let times = log.entered.iter().zip(&log.left).enumerate();
     times.map(|(i, (&entered, &left))| (entered, left, log.size[i], log.flow[i] as usize))
 }
 
 /// Return the one-way delay of a packet that left.
-fn delay(entered: u64, left: u64) -> i64 {
+pub(crate) fn delay(entered: u64, left: u64) -> i64 {
     whole_microseconds(left) as i64 - whole_microseconds(entered) as i64
 }
 
@@ -115,6 +115,13 @@ pub fn departed(log: &PacketLog, flows: &[usize], begin: u64, end: u64) -> (Pass
         }
     }
     (found, delays)
+}
+
+/// Return when the packets of a flow left, in order of entry, and their one-way delays; in nanoseconds.
+#[must_use]
+pub fn departures(log: &PacketLog, flow: usize) -> (Vec<i64>, Vec<i64>) {
+    let left = rows(log).filter(|row| row.1 != u64::MAX && row.3 == flow);
+    left.map(|(entered, left, ..)| (whole_microseconds(left) as i64, delay(entered, left))).unzip()
 }
 
 /// Return the moving average of the gaps between a flow's packets, in milliseconds, as it is at each of the ascending
