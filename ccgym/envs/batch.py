@@ -81,24 +81,23 @@ class EpisodeBatch(ABC):
         self.time_column = self.columns.index("time_s")
         self.obs: Floats = np.zeros((rows, self._native.observation_size), dtype=np.float32)
         self.actions: Floats = np.zeros((rows, self._native.action_size), dtype=np.float32)
-        self.reward = np.zeros(rows)
-        self.reward_terms = np.zeros((rows, len(self.terms)))
+        self.due = np.zeros(rows, dtype=np.uint8)
+        """Which rows wait for an action; the other rows of the arrays are as they were."""
+        self._outcome = np.zeros(rows * (1 + len(self.terms)))
+        self.reward, self.reward_terms = self._rewards_of(self._outcome)
         self.stats = np.zeros((rows, len(self.columns)))
         self.privileged: Numbers = np.zeros((rows, len(self.privileged_names)))
         """What :meth:`refresh_privileged` found."""
-        self.due = np.zeros(rows, dtype=np.uint8)
-        """Which rows wait for an action; the other rows of the arrays are as they were."""
         self.ended = np.full(count, TIME_DONE, dtype=np.uint8)
         """0: running; otherwise why it ended. Such an episode must be reset before the next step."""
         self.episodes: list[Episode | None] = [None] * count
-        self.returns = np.zeros(rows)
-        """Sum of the rewards of the episode so far."""
-        self.term_sums = np.zeros_like(self.reward_terms)
-        """The same for each term."""
+        self._sums = np.zeros_like(self._outcome)
+        self.returns, self.term_sums = self._rewards_of(self._sums)
+        """Sums of the rewards and of each term of the episode so far."""
         self.lengths = np.zeros(rows, dtype=np.int64)
         """Decisions of the episode so far whose interval has closed."""
-        self.closed = np.ones(rows, dtype=np.bool_)
-        """Which rows the latest step is an outcome of a decision for."""
+        self.closed = np.ones(rows, dtype=np.int64)
+        """1 for rows that the latest step is an outcome of a decision for, else 0."""
         self._decided = np.zeros(rows, dtype=np.bool_)
         self.earlier = EarlierSelves(settings.earlier_selves, ())
         """Flows of earlier selves, of which there are none yet."""
@@ -106,6 +105,11 @@ class EpisodeBatch(ABC):
         self.histories = [History(names, discrete=self.discrete) for _ in range(rows)] if history else []
         self._running = False
         self._closed = False
+
+    def _rewards_of(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
+        """Views of numbers that stand next to each other: a reward per row, and its terms."""
+        rows = len(self.due)
+        return numbers[:rows], numbers[rows:].reshape(rows, len(self.terms))
 
     # --- Running ------------------------------------------------------------------------------------------------------
 
@@ -165,24 +169,24 @@ class EpisodeBatch(ABC):
             raise self._not_running()
         if self.learners > 1:
             self._decided |= self.due == 1
-            self._advance()
+            ended = self._advance()
             # What rows that were not written hold is of an earlier step and does not count.
-            self.closed = self._decided & ((self.due == 1) | (np.repeat(self.ended, self.learners) != RUNNING))
-            self.reward[~self.closed] = 0.0
-            self.reward_terms[~self.closed] = 0.0
+            closed = self._decided & ((self.due == 1) | (np.repeat(self.ended, self.learners) != RUNNING))
+            self.reward[~closed] = 0.0
+            self.reward_terms[~closed] = 0.0
+            self.closed[:] = closed
         else:
-            self._advance()
-        self._running = not np.count_nonzero(self.ended)
+            ended = self._advance()
+        self._running = not ended
         self.lengths += self.closed
-        self.returns += self.reward
-        self.term_sums += self.reward_terms
+        self._sums += self._outcome
         if self.histories:
             self._note()
-        return not self._running
+        return ended
 
     @abstractmethod
-    def _advance(self) -> None:
-        """Apply the actions, and let time pass; write all arrays."""
+    def _advance(self) -> bool:
+        """Apply the actions, and let time pass; write all arrays. Returns whether some episode has ended."""
 
     def close(self) -> None:
         """End all episodes and give back what they hold of the machine; :meth:`begin` works again."""
