@@ -74,6 +74,7 @@ class EpisodeBatch(ABC):
         self.discrete = settings.discrete
         self.columns = _core.AgentBatch.columns()
         """Names, with units, of an interval's statistics."""
+        self._interval = dict.fromkeys(self.columns, 0.0)
         self.terms = self._native.terms()
         """Names of the reward's terms."""
         self.privileged_names = _core.AgentBatch.truth_columns()
@@ -224,8 +225,10 @@ class EpisodeBatch(ABC):
     def step_info(self, row: int) -> dict[str, Any]:
         """What a step says besides its observation: raw statistics, the reward's terms, the time."""
         stats = self.stats[row].tolist()
+        interval: dict[str, float] = self._interval.copy()  # which has the room already
+        interval.update(zip(self.columns, stats, strict=True))
         return {
-            "interval": dict(zip(self.columns, stats, strict=True)),
+            "interval": interval,
             "reward_terms": dict(zip(self.terms, self.reward_terms[row].tolist(), strict=True)),
             "time_s": stats[self.time_column],
         }

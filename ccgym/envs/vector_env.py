@@ -182,6 +182,8 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
         if others:
             told[others] = False
         infos = self._infos(told) if len(others) < self.num_envs else {}
+        if ended and self.autoreset_mode is AutoresetMode.SAME_STEP:
+            infos["final_info"] = self._infos(truncations.copy())
         for index in ended:
             if self.autoreset_mode is AutoresetMode.SAME_STEP:
                 self._end(index, infos)
@@ -221,12 +223,8 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
     def _end(self, index: int, infos: dict[str, Any]) -> None:
         """Say what an episode ended with, and begin the next one."""
         batch = self._batch
-        info = batch.step_info(index)
-        if self.settings.privileged:
-            info["privileged"] = batch.privileged_info(index)
-        info.update(batch.end_info(index))
         # Gymnasium's own way of putting what one environment says among the others'.
-        self._add_info(infos, {"final_obs": batch.obs[index].copy(), "final_info": info}, index)
+        self._add_info(infos, {"final_obs": batch.obs[index].copy(), "final_info": batch.end_info(index)}, index)
         self._begin(index)
         if self.settings.privileged:
             self._add_info(infos, self._privileged(index), index)
@@ -242,4 +240,4 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
 
 def _named(names: Sequence[str], columns: npt.NDArray[np.float64], mask: npt.NDArray[np.bool_]) -> dict[str, Any]:
     """Columns by name, each with the mask of the rows that it says something of."""
-    return dict(zip(names, columns.T, strict=True)) | dict.fromkeys((f"_{name}" for name in names), mask)
+    return dict(zip(names, columns.T, strict=True)) | dict.fromkeys(map("_".__add__, names), mask)
