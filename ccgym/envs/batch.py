@@ -84,17 +84,17 @@ class EpisodeBatch(ABC):
         self.actions: Floats = np.zeros((rows, self._native.action_size), dtype=np.float32)
         self.due = np.zeros(rows, dtype=np.uint8)
         """Which rows wait for an action; the other rows of the arrays are as they were."""
-        self._outcome = np.zeros(rows * (1 + len(self.terms)))
-        self.reward, self.reward_terms = self._rewards_of(self._outcome)
+        numbers = np.zeros((2, rows * (1 + len(self.terms))))
+        self._outcome, self._sums = numbers
+        self.reward, self.returns = numbers[:, :rows]
+        self.reward_terms, self.term_sums = numbers[:, rows:].reshape(2, rows, len(self.terms))
+        """Rewards and their terms of the latest step, and their sums so far, added up in one go."""
         self.stats = np.zeros((rows, len(self.columns)))
         self.privileged: Numbers = np.zeros((rows, len(self.privileged_names)))
         """What :meth:`refresh_privileged` found."""
         self.ended = np.full(count, TIME_DONE, dtype=np.uint8)
         """0: running; otherwise why it ended. Such an episode must be reset before the next step."""
         self.episodes: list[Episode | None] = [None] * count
-        self._sums = np.zeros_like(self._outcome)
-        self.returns, self.term_sums = self._rewards_of(self._sums)
-        """Sums of the rewards and of each term of the episode so far."""
         self.lengths = np.zeros(rows, dtype=np.int64)
         """Decisions of the episode so far whose interval has closed."""
         self.closed = np.ones(rows, dtype=np.int64)
@@ -106,11 +106,6 @@ class EpisodeBatch(ABC):
         self.histories = [History(names, discrete=self.discrete) for _ in range(rows)] if history else []
         self._running = False
         self._closed = False
-
-    def _rewards_of(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
-        """Views of numbers that stand next to each other: a reward per row, and its terms."""
-        rows = len(self.due)
-        return numbers[:rows], numbers[rows:].reshape(rows, len(self.terms))
 
     # --- Running ------------------------------------------------------------------------------------------------------
 

@@ -102,8 +102,7 @@ class LinkEnv(EnvironmentBase, gymnasium.Env[Observation, Any]):
         self._actions.read(action, 0)
         truncated = batch.step()
         info = batch.step_info(0)
-        if self.settings.privileged:
-            info |= self._privileged(0)
+        info |= self._privileged(0)
         if truncated:
             info.update(batch.end_info(0))
         return batch.obs[0].copy(), float(batch.reward[0]), False, truncated, info

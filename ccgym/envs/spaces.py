@@ -46,7 +46,6 @@ class ActionReader:
         self._strict = strict
         self._options = int(space.n) if isinstance(space, spaces.Discrete) else 0
         self._shape = (len(target),) if self._options else target.shape
-        self._rows = [*target]
 
     def read(self, actions: Any, row: int | None = None) -> None:
         """Take the actions of all rows, an array with one row (for discrete actions one number) per environment; or
@@ -55,7 +54,7 @@ class ActionReader:
         Raises:
             ConfigError: The shape is wrong; or, if strict, a number is not finite or no operation's index.
         """
-        target, shape = (self._target, self._shape) if row is None else (self._rows[row], self._shape[1:])
+        target, shape = (self._target, self._shape) if row is None else (self._target[row], self._shape[1:])
         try:
             given = np.asarray(actions, dtype=np.float32)
         except (TypeError, ValueError):

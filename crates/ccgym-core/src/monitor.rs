@@ -307,9 +307,8 @@ fn digest(start: Timestamp, samples: &[RttSample]) -> Digest {
     let sum = |part: &[RttSample]| part.iter().map(|s| s.rtt.0).sum::<u64>();
     let mut d =
         Digest { first_half: sum(first), second_half: sum(second), min: u64::MAX, max: 0, one_way: 0, slope: 0.0 };
-    // Signed numbers become floats in one instruction.
+    // Relative to the first sample: differences of large squares would cancel. Signed numbers become floats sooner.
     let coordinates = |s: &RttSample| (s.at.since(start).0 as i64 as f64, s.rtt.0 as i64 as f64);
-    // Sums relative to the first sample: the differences of large squares would cancel.
     let (t0, y0) = coordinates(&samples[0]);
     let (mut t, mut y, mut tt, mut ty) = (0.0, 0.0, 0.0, 0.0);
     for s in samples {

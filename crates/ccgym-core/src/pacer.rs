@@ -61,16 +61,12 @@ impl Pacer {
             self.cost = (self.burst, rate, time);
         }
         let cost = self.cost.2;
-        self.burst = 0;
-        if now == self.release {
-            (self.release, self.limited) = (now + cost, false);
-            return;
-        }
         let late = now.since(self.release);
         let catch_up = if self.limited { TimeSpan::ZERO } else { self.catch_up };
         let credit = late.min(catch_up.max(TimeSpan(cost.0 / 2)));
         let (owed, ahead) = (cost.0.saturating_sub(credit.0), credit.0.saturating_sub(cost.0));
         self.release = Timestamp(now.0.saturating_add(owed) - ahead);
+        self.burst = 0;
         self.limited = false;
     }
 }

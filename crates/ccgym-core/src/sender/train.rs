@@ -67,7 +67,7 @@ impl Sender {
     /// Process the acknowledgement of one packet, in the order of sending, which arrived at `received`; returns the new
     /// [`Sender::train_end`]. `None` if [`Sender::on_ack`] must process it: nothing has changed.
     #[inline]
-    pub fn on_ack_in_train(&mut self, now: Timestamp, number: PacketNumber, received: Timestamp) -> Option<Timestamp> {
+    pub fn ack_in_train(&mut self, now: Timestamp, number: PacketNumber, received: Timestamp) -> Option<Timestamp> {
         let full = self.config.packet_size;
         let p = self.packets.get_mut(number)?;
         let (sent, outstanding) = (p.sent, p.state == State::Outstanding && u32::from(p.size) == full);
@@ -98,11 +98,7 @@ impl Sender {
             self.try_exit_recovery(now, false);
         }
         self.monitor.on_sample(now, sent, received);
-        if self.packets.first() == number {
-            self.packets.settle_to(number + 1);
-        } else {
-            self.packets.settle(now - TimeSpan(2 * self.rtt.smoothed().0));
-        }
+        self.packets.settle(now - TimeSpan(2 * self.rtt.smoothed().0));
         Some(self.train_end())
     }
 

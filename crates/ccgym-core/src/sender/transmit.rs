@@ -145,8 +145,7 @@ impl Sender {
         packet.retransmission = again;
     }
 
-    /// Store a transmission that leaves now, and pace the next; returns its number. The caller counts it. `TRAIN`: it is
-    /// one of a train.
+    /// Store a packet that leaves now (`TRAIN`: in a train), and pace the next; returns its number. The caller counts it.
     #[inline(always)]
     pub(super) fn put_in_flight<const TRAIN: bool>(&mut self, now: Timestamp, segment: u64, size: u32) -> PacketNumber {
         let bytes = u64::from(size);

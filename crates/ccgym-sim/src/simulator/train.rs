@@ -54,7 +54,7 @@ impl Simulator {
                 break;
             }
             if due == home {
-                let Some(end) = flow.sender.on_ack_in_train(due, number, received) else { break };
+                let Some(end) = flow.sender.ack_in_train(due, number, received) else { break };
                 until = end.min(limit);
                 (acked, acked_at) = (acked + 1, due);
                 *hash = (*hash ^ due.0 ^ number.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
