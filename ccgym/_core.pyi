@@ -474,8 +474,10 @@ class AgentBatch:
         stats: npt.NDArray[np.float64],
         due: npt.NDArray[np.uint8],
         ended: npt.NDArray[np.uint8],
-    ) -> None:
+    ) -> bool:
         """Apply the actions of the rows that are due; run each simulator to its next decision or its end.
+
+        Returns whether some simulator has ended.
 
         Rows that are then due, and every row of a simulator that ended, are written. `ended`: 0 running, 1 its steps
         are over, 2 its time is. The GIL is released. Raises ValueError for arrays of the wrong size, and after an end

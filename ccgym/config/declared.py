@@ -76,6 +76,8 @@ class Declared(Strict):
 
 def plain(value: Any) -> Any:
     """A field's value as plain data for the core."""
+    if isinstance(value, (int, float, str)):  # most are, and asking for a model takes longer
+        return value
     if isinstance(value, Declared):
         return value.native()
     if isinstance(value, Limit):

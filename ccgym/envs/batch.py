@@ -74,6 +74,7 @@ class EpisodeBatch(ABC):
         self.discrete = settings.discrete
         self.columns = _core.AgentBatch.columns()
         """Names, with units, of an interval's statistics."""
+        self._interval = dict.fromkeys(self.columns, 0.0)
         self.terms = self._native.terms()
         """Names of the reward's terms."""
         self.privileged_names = _core.AgentBatch.truth_columns()
@@ -81,24 +82,23 @@ class EpisodeBatch(ABC):
         self.time_column = self.columns.index("time_s")
         self.obs: Floats = np.zeros((rows, self._native.observation_size), dtype=np.float32)
         self.actions: Floats = np.zeros((rows, self._native.action_size), dtype=np.float32)
-        self.reward = np.zeros(rows)
-        self.reward_terms = np.zeros((rows, len(self.terms)))
+        self.due = np.zeros(rows, dtype=np.uint8)
+        """Which rows wait for an action; the other rows of the arrays are as they were."""
+        numbers = np.zeros((2, rows * (1 + len(self.terms))))
+        self._outcome, self._sums = numbers
+        self.reward, self.returns = numbers[:, :rows]
+        self.reward_terms, self.term_sums = numbers[:, rows:].reshape(2, rows, len(self.terms))
+        """Rewards and their terms of the latest step, and their sums so far, added up in one go."""
         self.stats = np.zeros((rows, len(self.columns)))
         self.privileged: Numbers = np.zeros((rows, len(self.privileged_names)))
         """What :meth:`refresh_privileged` found."""
-        self.due = np.zeros(rows, dtype=np.uint8)
-        """Which rows wait for an action; the other rows of the arrays are as they were."""
         self.ended = np.full(count, TIME_DONE, dtype=np.uint8)
         """0: running; otherwise why it ended. Such an episode must be reset before the next step."""
         self.episodes: list[Episode | None] = [None] * count
-        self.returns = np.zeros(rows)
-        """Sum of the rewards of the episode so far."""
-        self.term_sums = np.zeros_like(self.reward_terms)
-        """The same for each term."""
         self.lengths = np.zeros(rows, dtype=np.int64)
         """Decisions of the episode so far whose interval has closed."""
-        self.closed = np.ones(rows, dtype=np.bool_)
-        """Which rows the latest step is an outcome of a decision for."""
+        self.closed = np.ones(rows, dtype=np.int64)
+        """1 for rows that the latest step is an outcome of a decision for, else 0."""
         self._decided = np.zeros(rows, dtype=np.bool_)
         self.earlier = EarlierSelves(settings.earlier_selves, ())
         """Flows of earlier selves, of which there are none yet."""
@@ -165,24 +165,24 @@ class EpisodeBatch(ABC):
             raise self._not_running()
         if self.learners > 1:
             self._decided |= self.due == 1
-            self._advance()
+            ended = self._advance()
             # What rows that were not written hold is of an earlier step and does not count.
-            self.closed = self._decided & ((self.due == 1) | (np.repeat(self.ended, self.learners) != RUNNING))
-            self.reward[~self.closed] = 0.0
-            self.reward_terms[~self.closed] = 0.0
+            closed = self._decided & ((self.due == 1) | (np.repeat(self.ended, self.learners) != RUNNING))
+            self.reward[~closed] = 0.0
+            self.reward_terms[~closed] = 0.0
+            self.closed[:] = closed
         else:
-            self._advance()
-        self._running = not np.count_nonzero(self.ended)
+            ended = self._advance()
+        self._running = not ended
         self.lengths += self.closed
-        self.returns += self.reward
-        self.term_sums += self.reward_terms
+        self._sums += self._outcome
         if self.histories:
             self._note()
-        return not self._running
+        return ended
 
     @abstractmethod
-    def _advance(self) -> None:
-        """Apply the actions, and let time pass; write all arrays."""
+    def _advance(self) -> bool:
+        """Apply the actions, and let time pass; write all arrays. Returns whether some episode has ended."""
 
     def close(self) -> None:
         """End all episodes and give back what they hold of the machine; :meth:`begin` works again."""
@@ -220,8 +220,10 @@ class EpisodeBatch(ABC):
     def step_info(self, row: int) -> dict[str, Any]:
         """What a step says besides its observation: raw statistics, the reward's terms, the time."""
         stats = self.stats[row].tolist()
+        interval: dict[str, float] = self._interval.copy()  # which has the room already
+        interval.update(zip(self.columns, stats, strict=True))
         return {
-            "interval": dict(zip(self.columns, stats, strict=True)),
+            "interval": interval,
             "reward_terms": dict(zip(self.terms, self.reward_terms[row].tolist(), strict=True)),
             "time_s": stats[self.time_column],
         }

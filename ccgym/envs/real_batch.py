@@ -74,7 +74,7 @@ class RealBatch(EpisodeBatch):
                 self._write(row, learner.interval)
 
     @override
-    def _advance(self) -> None:
+    def _advance(self) -> bool:
         try:
             running = [(index, real) for index, real in enumerate(self._real) if real is not None]
             for index, real in running:
@@ -88,6 +88,7 @@ class RealBatch(EpisodeBatch):
             # Whether it was an interruption or a path that failed: no episode of this batch can continue.
             self.close()
             raise
+        return bool(self.ended.any())
 
     def _collect(self, index: int, real: RealEpisode) -> None:
         """Write what the learners of an episode have told; end it if that is due."""

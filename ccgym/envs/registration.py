@@ -42,8 +42,11 @@ def register_environments() -> None:
 
     for name, config in PRESETS.items():
         if name not in registry:
-            # The limit of an episode is the environment's own: it knows both steps and seconds.
-            register(id=name, entry_point=_ENVIRONMENT, vector_entry_point=_VECTOR, kwargs={"config": config})
+            # Limits, wrong actions and calls out of order are the environment's own, which Gymnasium's wrappers repeat.
+            register(
+                id=name, entry_point=_ENVIRONMENT, vector_entry_point=_VECTOR, kwargs={"config": config},
+                order_enforce=False, disable_env_checker=True,
+            )  # fmt: skip
 
 
 def register_with_gymnasium() -> None:

@@ -82,11 +82,13 @@ class SimulatedBatch(EpisodeBatch):
         self._native.due(self.due)
 
     @override
-    def _advance(self) -> None:
+    def _advance(self) -> bool:
         if self._journal is not None:
             rows = np.flatnonzero(self.due)
             self._room(self._journal, int(self.lengths.max()) + 1)[rows, self.lengths[rows]] = self.actions[rows]
-        self._native.step(self.actions, self.obs, self.reward, self.reward_terms, self.stats, self.due, self.ended)
+        return self._native.step(
+            self.actions, self.obs, self.reward, self.reward_terms, self.stats, self.due, self.ended
+        )
 
     def roll(self, actor: _core.Actor, rollout: Rollout, bounds: tuple[Floats, Floats]) -> bool:
         """Let a policy decide in every environment until the rollout is full there or the episode has ended.

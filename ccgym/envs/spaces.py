@@ -83,8 +83,9 @@ class ActionReader:
 
     def check_finite(self, actions: Floats) -> None:
         """Raise :class:`ConfigError`, if strict, for a number that is not finite."""
-        # The sum of squares is fast, and finite if all numbers are (unless they are huge).
-        if self._strict and not isfinite(np.vdot(actions, actions)) and not np.isfinite(actions).all():
+        # For many, the sum of squares is fast, and finite if all numbers are (unless they are huge).
+        fast = all(map(isfinite, actions.tolist())) if actions.ndim == 1 else isfinite(np.vdot(actions, actions))
+        if self._strict and not fast and not np.isfinite(actions).all():
             raise ConfigError(
                 "action-not-finite",
                 f"{shown(actions[~np.isfinite(actions)].tolist())} among the actions",

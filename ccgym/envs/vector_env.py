@@ -167,25 +167,29 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
         """
         batch = self._batch
         self._actions.read(actions)
-        over = batch.over() if self.autoreset_mode is AutoresetMode.NEXT_STEP else ~self._all
-        some_ended = not over.all() and batch.step(leave_ended=bool(over.any()))
-        for index in np.flatnonzero(over).tolist():
+        over = np.flatnonzero(batch.over()).tolist() if self.autoreset_mode is AutoresetMode.NEXT_STEP else []
+        some_ended = len(over) < self.num_envs and batch.step(leave_ended=bool(over))
+        for index in over:
             self._begin(index)
-        batch.reward[over] = 0.0
+            batch.reward[index] = 0.0
         if self.settings.privileged:
             batch.refresh_privileged()
         rewards = batch.reward.copy() if self.copy else batch.reward
         truncations = batch.ended.astype(np.bool_)
-        told = ~over
-        if some_ended and self.autoreset_mode is AutoresetMode.SAME_STEP:
-            told = ~truncations
-        infos = self._infos(told) if told.any() else {}
-        for index in np.flatnonzero(truncations).tolist():
+        ended = np.flatnonzero(truncations).tolist() if some_ended else []
+        told = self._all.copy()
+        others = ended if self.autoreset_mode is AutoresetMode.SAME_STEP else over
+        if others:
+            told[others] = False
+        infos = self._infos(told) if len(others) < self.num_envs else {}
+        if ended and self.autoreset_mode is AutoresetMode.SAME_STEP:
+            infos["final_info"] = self._infos(truncations.copy())
+        for index in ended:
             if self.autoreset_mode is AutoresetMode.SAME_STEP:
                 self._end(index, infos)
             else:
                 self._add_info(infos, batch.end_info(index), index)
-        for index in np.flatnonzero(over).tolist() if self.settings.privileged else ():
+        for index in over if self.settings.privileged else ():
             self._add_info(infos, self._privileged(index), index)
         return self._observations(), rewards, self._terminations.copy(), truncations, infos
 
@@ -219,12 +223,8 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
     def _end(self, index: int, infos: dict[str, Any]) -> None:
         """Say what an episode ended with, and begin the next one."""
         batch = self._batch
-        info = batch.step_info(index)
-        if self.settings.privileged:
-            info["privileged"] = batch.privileged_info(index)
-        info.update(batch.end_info(index))
         # Gymnasium's own way of putting what one environment says among the others'.
-        self._add_info(infos, {"final_obs": batch.obs[index].copy(), "final_info": info}, index)
+        self._add_info(infos, {"final_obs": batch.obs[index].copy(), "final_info": batch.end_info(index)}, index)
         self._begin(index)
         if self.settings.privileged:
             self._add_info(infos, self._privileged(index), index)
@@ -240,8 +240,4 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
 
 def _named(names: Sequence[str], columns: npt.NDArray[np.float64], mask: npt.NDArray[np.bool_]) -> dict[str, Any]:
     """Columns by name, each with the mask of the rows that it says something of."""
-    named: dict[str, Any] = {}
-    for place, name in enumerate(names):
-        named[name] = columns[:, place]
-        named[f"_{name}"] = mask
-    return named
+    return dict(zip(names, columns.T, strict=True)) | dict.fromkeys(map("_".__add__, names), mask)

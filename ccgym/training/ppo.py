@@ -293,11 +293,12 @@ def advantages(
     following = last_values.copy()
     running = np.zeros_like(following)
     count = np.arange(len(rewards))
+    goes_on = 1.0 - dones.astype(np.float32)
+    kept = gamma * gae_lambda * goes_on
     for place in range(rewards.shape[1] - 1, -1, -1):
         own = count, learners[:, place]
-        goes_on = 1.0 - dones[:, place].astype(np.float32)
-        delta = rewards[:, place] + gamma * following[own] * goes_on - values[:, place]
-        found[:, place] = running[own] = delta + gamma * gae_lambda * goes_on * running[own]
+        delta = rewards[:, place] + gamma * following[own] * goes_on[:, place] - values[:, place]
+        found[:, place] = running[own] = delta + kept[:, place] * running[own]
         following[own] = values[:, place]
     return found
 

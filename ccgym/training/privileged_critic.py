@@ -83,7 +83,10 @@ class PrivilegedEnv(TrainingEnv):
 
         count, steps, _ = rollout.observations.shape
         flat = whole(rollout.observations.reshape(count * steps, -1), rollout.privileged.reshape(count * steps, -1))
-        ends = [replace(end, observation=whole(end.observation[None], end.privileged[None])[0]) for end in rollout.ends]
+        ends = rollout.ends
+        if ends:
+            seen = whole(np.stack([end.observation for end in ends]), np.stack([end.privileged for end in ends]))
+            ends = [replace(end, observation=one) for end, one in zip(ends, seen, strict=True)]
         last = whole(rollout.last_observations, rollout.last_privileged)
         return replace(rollout, observations=flat.reshape(count, steps, -1), last_observations=last, ends=ends)
 

@@ -307,15 +307,16 @@ fn digest(start: Timestamp, samples: &[RttSample]) -> Digest {
     let sum = |part: &[RttSample]| part.iter().map(|s| s.rtt.0).sum::<u64>();
     let mut d =
         Digest { first_half: sum(first), second_half: sum(second), min: u64::MAX, max: 0, one_way: 0, slope: 0.0 };
-    // Sums relative to the first sample: the differences of large squares would cancel.
-    let (t0, y0) = (samples[0].at.since(start).0 as f64, samples[0].rtt.0 as f64);
+    // Relative to the first sample: differences of large squares would cancel. Signed numbers become floats sooner.
+    let coordinates = |s: &RttSample| (s.at.since(start).0 as i64 as f64, s.rtt.0 as i64 as f64);
+    let (t0, y0) = coordinates(&samples[0]);
     let (mut t, mut y, mut tt, mut ty) = (0.0, 0.0, 0.0, 0.0);
     for s in samples {
         d.min = d.min.min(s.rtt.0);
         d.max = d.max.max(s.rtt.0);
         d.one_way = d.one_way.saturating_add(s.one_way);
-        let dt = s.at.since(start).0 as f64 - t0;
-        let dy = s.rtt.0 as f64 - y0;
+        let (at, rtt) = coordinates(s);
+        let (dt, dy) = (at - t0, rtt - y0);
         t += dt;
         y += dy;
         tt += dt * dt;

@@ -79,10 +79,15 @@ impl SentPackets {
     pub const fn next(&self) -> PacketNumber {
         self.next
     }
+    /// Return how many more there is room for.
+    #[inline]
+    pub(crate) const fn room(&self) -> u64 {
+        self.mask as u64 + 1 - (self.next - self.first)
+    }
     /// True if there is room for one more.
     #[inline]
     pub(crate) const fn has_room(&self) -> bool {
-        (self.next - self.first) as usize <= self.mask
+        self.room() > 0
     }
     /// Make room for one more; false if memory cannot be allocated.
     pub(crate) fn make_room(&mut self) -> bool {
@@ -141,10 +146,8 @@ impl SentPackets {
     pub fn settle(&mut self, lost_before: Timestamp) {
         while self.first < self.next {
             let p = &self.ring[self.first as usize & self.mask];
-            match p.state {
-                State::Acked => {}
-                State::Lost | State::TimedOut if p.sent < lost_before => {}
-                State::Lost | State::TimedOut | State::Outstanding => break,
+            if p.state != State::Acked && (p.state == State::Outstanding || p.sent >= lost_before) {
+                break;
             }
             self.first += 1;
         }

@@ -185,10 +185,10 @@ impl AgentBatch {
         })
     }
 
-    /// Apply the actions of the rows that are due and run each simulator to its next decision or its end. Rows that are
-    /// then due, and every row of a simulator that ends, are written. `ended`: 0 running, 1 its steps are over, 2 its
-    /// time is; such a simulator stays as it is until its reset. The GIL is released. Raises ValueError for arrays of the
-    /// wrong size, and where none runs.
+    /// Apply the actions of the rows that are due and run each simulator to its next decision or its end; returns whether
+    /// some simulator has ended. Rows that are then due, and every row of a simulator that ends, are written. `ended`: 0
+    /// running, 1 its steps are over, 2 its time is; such a simulator stays as it is until its reset. The GIL is released.
+    /// Raises ValueError for arrays of the wrong size, and where none runs.
     #[expect(clippy::too_many_arguments, reason = "one array each")]
     fn step(
         &mut self,
@@ -200,7 +200,7 @@ impl AgentBatch {
         mut stats: PyReadwriteArray2<'_, f64>,
         mut due: PyReadwriteArray1<'_, u8>,
         mut ended: PyReadwriteArray1<'_, u8>,
-    ) -> PyResult<()> {
+    ) -> PyResult<bool> {
         let arrays = Arrays {
             actions: contiguous(&actions)?,
             observations: contiguous_mut(&mut obs)?,
@@ -212,7 +212,8 @@ impl AgentBatch {
         };
         let Self { batch, watch, .. } = self;
         watch.begin();
-        py.detach(|| batch.step(arrays)).map_err(|e| watch.error(explained(e)))
+        py.detach(|| batch.step(arrays)).map_err(|e| watch.error(explained(e)))?;
+        Ok(contiguous_mut(&mut ended)?.iter().any(|ended| *ended != 0))
     }
 
     /// Let `actor` decide for every learner until each simulator has K samples, decisions whose interval has closed, or its

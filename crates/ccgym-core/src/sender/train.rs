@@ -24,7 +24,7 @@ impl Sender {
             && self.awaits_release
             && self.interval_end.acks == 0
             && self.probes_wanted == 0
-            && self.goes_on()
+            && self.train_room() > 0
             && self.control.pacing_rate != Rate::ZERO
     }
 
@@ -47,33 +47,33 @@ impl Sender {
         self.pacer.release()
     }
 
-    /// True if the next packet is a full one that window and memory allow. Acknowledgements never make it false.
+    /// Return how many full packets window, application and memory allow in a row. Acknowledgements never lower it.
     #[must_use]
     #[inline]
-    pub fn goes_on(&self) -> bool {
-        self.in_flight + u64::from(self.config.packet_size) <= self.control.cwnd
-            && self.next_segment + 1 < self.full_until
-            && self.has_room()
+    pub fn train_room(&self) -> u64 {
+        let window = self.control.cwnd.saturating_sub(self.in_flight) / u64::from(self.config.packet_size);
+        let full = self.full_until.saturating_sub(self.next_segment + 1);
+        window.min(full).min(self.packets.room())
     }
 
-    /// Send the next packet of the train, a full one; returns its number.
+    /// Send the next packet of the train, a full one for which there is [`Sender::train_room`]; returns its number.
     #[inline]
     pub fn send_in_train(&mut self, now: Timestamp) -> PacketNumber {
         let segment = self.next_segment;
         self.next_segment += 1;
-        self.put_in_flight(now, segment, self.config.packet_size)
+        self.put_in_flight::<true>(now, segment, self.config.packet_size)
     }
 
-    /// Process the acknowledgement of one packet, in the order of sending, which arrived at `received`. False if
-    /// [`Sender::on_ack`] must process it: nothing has changed.
+    /// Process the acknowledgement of one packet, in the order of sending, which arrived at `received`; returns the new
+    /// [`Sender::train_end`]. `None` if [`Sender::on_ack`] must process it: nothing has changed.
     #[inline]
-    pub fn on_ack_in_train(&mut self, now: Timestamp, number: PacketNumber, received: Timestamp) -> bool {
+    pub fn ack_in_train(&mut self, now: Timestamp, number: PacketNumber, received: Timestamp) -> Option<Timestamp> {
         let full = self.config.packet_size;
-        let Some(p) = self.packets.get_mut(number) else { return false };
+        let p = self.packets.get_mut(number)?;
         let (sent, outstanding) = (p.sent, p.state == State::Outstanding && u32::from(p.size) == full);
         let sample = now.since(sent);
         if number < self.acked_end || !outstanding || sample < self.rtt.min() {
-            return false;
+            return None;
         }
         p.state = State::Acked;
         if number > self.acked_end {
@@ -99,7 +99,7 @@ impl Sender {
         }
         self.monitor.on_sample(now, sent, received);
         self.packets.settle(now - TimeSpan(2 * self.rtt.smoothed().0));
-        true
+        Some(self.train_end())
     }
 
     /// End the train, in which so many packets left and were acknowledged, the last one at `acked_at`: other calls follow.

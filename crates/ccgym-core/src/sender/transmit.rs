@@ -119,7 +119,7 @@ impl Sender {
     #[inline(always)]
     fn send<const PLAIN: bool>(&mut self, now: Timestamp, segment: u64, size: u32, again: bool, packet: &mut Packet) {
         let bytes = u64::from(size);
-        let number = self.put_in_flight(now, segment, size);
+        let number = self.put_in_flight::<false>(now, segment, size);
         if !PLAIN && matches!(self.recovery, Recovery::Fast { .. }) {
             match &mut self.ns3 {
                 None => self.prr.on_sent(bytes),
@@ -145,9 +145,9 @@ impl Sender {
         packet.retransmission = again;
     }
 
-    /// Store a transmission that leaves now, and pace the next; returns its number. The caller counts it.
+    /// Store a packet that leaves now (`TRAIN`: in a train), and pace the next; returns its number. The caller counts it.
     #[inline(always)]
-    pub(super) fn put_in_flight(&mut self, now: Timestamp, segment: u64, size: u32) -> PacketNumber {
+    pub(super) fn put_in_flight<const TRAIN: bool>(&mut self, now: Timestamp, segment: u64, size: u32) -> PacketNumber {
         let bytes = u64::from(size);
         let app_limited = self.sampler.is_app_limited();
         if self.in_flight == 0 {
@@ -167,12 +167,12 @@ impl Sender {
         slot.size = size as u16;
         slot.state = State::Outstanding;
         slot.app_limited = app_limited;
-        if self.capabilities.rate_samples {
+        if !TRAIN && self.capabilities.rate_samples {
             self.packets.set_stamp(self.sampler.on_send(now, in_flight_before));
         }
         self.last_sent = now;
-        if self.control.pacing_rate != Rate::ZERO {
-            let quantum = if self.ignores_acks { self.quantum } else { self.cca.send_quantum() };
+        if TRAIN || self.control.pacing_rate != Rate::ZERO {
+            let quantum = if TRAIN || self.ignores_acks { self.quantum } else { self.cca.send_quantum() };
             self.pacer.on_sent(now, bytes, self.control.pacing_rate, quantum);
         }
         number

@@ -44,26 +44,27 @@ impl Simulator {
         let mut until = flow.sender.train_end().min(limit);
         let mut next = flow.inbox.front().map_or(NOTHING, |(key, ack)| (key.0, ack.trigger, ack.received));
         let (mut sent, mut arrivals, mut acked, mut acked_at) = (0, 0, 0, Timestamp::ZERO);
-        let mut interrupted = false;
-        'train: loop {
+        let mut release = flow.sender.release();
+        let mut room = flow.sender.train_room().min(u64::from(*budget));
+        let mut interrupted = room == 0;
+        'train: while !interrupted {
             let (home, number, received) = next;
-            let due = home.min(flow.sender.release());
+            let due = home.min(release);
             if due >= until {
                 break;
             }
             if due == home {
-                if !flow.sender.on_ack_in_train(due, number, received) {
-                    break;
-                }
+                let Some(end) = flow.sender.ack_in_train(due, number, received) else { break };
+                until = end.min(limit);
                 (acked, acked_at) = (acked + 1, due);
                 *hash = (*hash ^ due.0 ^ number.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
                 flow.inbox.pop();
                 next = flow.inbox.front().map_or(NOTHING, |(key, ack)| (key.0, ack.trigger, ack.received));
-                until = flow.sender.train_end().min(limit);
             }
             *now = due;
-            while flow.sender.release() <= due {
+            while release <= due {
                 let number = flow.sender.send_in_train(due);
+                release = flow.sender.release();
                 sent += 1;
                 let mut datagram = Datagram { id: 0, flow: index as u32, size, ecn: Ecn::NotEct };
                 if let Ok(at) = up.cross(due, &mut datagram) {
@@ -76,20 +77,24 @@ impl Simulator {
                     arrivals += u64::from(arrived <= *end);
                     *sequence += 1;
                     *key = (down.leave(at, ack_size) + flow.extra_rtt, *sequence);
-                    if next == NOTHING {
+                    if next.0 == Timestamp::NEVER {
                         next = (key.0, number, arrived);
                     }
                     // The rest of each slot is the same in every acknowledgement of a train.
                     (ack.largest, ack.trigger, ack.received) = (number, number, arrived);
                     flow.inbox.commit();
                 }
-                *budget = budget.saturating_sub(1);
-                if *budget == 0 || !flow.sender.goes_on() {
-                    interrupted = true;
-                    break 'train;
+                room -= 1;
+                if room == 0 {
+                    room = flow.sender.train_room().min(u64::from(*budget) - sent);
+                    if room == 0 {
+                        interrupted = true;
+                        continue 'train;
+                    }
                 }
             }
         }
+        *budget -= sent as u32;
         flow.sender.end_train(sent, acked, acked_at);
         flow.received.count_train(arrivals, size, flow.header);
         if interrupted && self.may_go_on(index) {
