@@ -82,7 +82,7 @@ fn thin(points: &[(i64, i64)]) -> (Vec<f64>, Vec<f64>) {
     }
     let cells = (0..).step_by(64).zip(occupied).filter(|word| word.1 != 0);
     let cells =
-        cells.flat_map(|(first, word)| (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| first + bit));
+        cells.flat_map(|(first, word)| (0..64).filter(move |bit| (word >> bit) & 1 == 1).map(move |bit| first + bit));
     let center = |cell: i64, size: i64| (cell as f64 + 0.5) * size as f64;
     let time = |cell| center(cell / (DELAY_CELLS + 1), width).min(last as f64);
     let delay = |cell| (low as f64 + center(cell % (DELAY_CELLS + 1), height)).clamp(low as f64, high as f64);
