@@ -1,4 +1,4 @@
-"""Keeps in docs/data what docs/published.md shows of ours next to what was published.
+"""Keeps in docs/data what docs/studies/published.md shows of ours next to what was published.
 
 python tools/published.py runs results/77.72mbps results/77.72mbps-emulated
 python tools/published.py expectations

@@ -1,5 +1,5 @@
-"""What a command is: its options are declared once, and from them come its parser, its help, docs/commands.md and
-shell completion.
+"""What a command is: its options are declared once, and its parser, its help, its section of
+docs/reference/commands.md and shell completion follow.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The numbers of a run, and the columns of its tables.
 
-``docs/results.md`` is made from the columns here and from the fields of :class:`FlowRecord`.
+``docs/reference/results.md`` is made from the columns here and from the fields of :class:`FlowRecord`.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class RunRecord(RunNumbers):
     def to_pandas(
         self, table: Literal["flows", "series", "packets"] = "flows", step: TimeLike | None = None
     ) -> pd.DataFrame:
-        """A table of the run as a data frame; ``docs/results.md`` lists the columns with their units.
+        """A table of the run as a data frame; ``docs/reference/results.md`` lists the columns with their units.
 
         Args:
             table: ``"flows"``: one row per flow; ``"series"``: one row per interval and flow; ``"packets"``: one row

@@ -2,7 +2,7 @@
 
 ``card.json`` belongs to ``policy.onnx``, ``NAME.json`` to any other ``NAME.onnx``. The network alone is a function of
 anonymous numbers; the card says which flow agent computes those numbers and what becomes of the answer, how the network
-was trained, and how closely it agrees with the framework that trained it. ``docs/deployment.md`` has the fields.
+was trained, and how closely it agrees with the framework that trained it. ``docs/guides/deploy.md`` has the fields.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class NativePPO(PPO):
                     "several learners on a path, and a policy or device that the native core cannot take rollouts of",
                     where="environment.learners",
                     expected="plain layers with a Gaussian, on the CPU, without normalized observations",
-                    hint="--device cpu; docs/training.md says what rollouts in the native core are for",
+                    hint="--device cpu; docs/guides/train.md says what rollouts in the native core are for",
                 )
             return super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
         self.policy.set_training_mode(False)

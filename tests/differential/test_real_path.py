@@ -33,7 +33,7 @@ BEYOND: Final = {
     ("3.04mbps-poisson", "cubic"): 0.015,
     ("100.42mbps", "bbr"): 0.08,
 }
-"""Rows whose p95 delay differs by more than 2 ms, and by which fraction of it; docs/validation.md says why."""
+"""Rows whose p95 delay differs by more than 2 ms, and by which fraction of it; docs/studies/validation.md says why."""
 
 
 class Means(NamedTuple):

@@ -319,7 +319,7 @@ def test_the_distribution_has_every_find() -> None:
 
 @pytest.mark.parametrize("name", [name for name in FOUND if name.endswith("-1")])
 def test_finds_still_hold(name: str) -> None:
-    """If a scheme has become better there: search anew, docs/adversary.md says how."""
+    """If a scheme has become better there: search anew, docs/studies/adversary.md says how."""
     scheme = name.removeprefix("adversary-").rpartition("-")[0]
     spec = AdversarySpec(runs=1)
     judge = Judge(spec, Request(out=Path()), None, contender(scheme))

@@ -286,8 +286,11 @@ def programs() -> list[str]:
 
 
 BLOCKS = {
-    "docs/cellular.md": {"cellular": partial(cellular, CELLULAR, reasons=True), "cellular-places": cellular_places},
-    "docs/published.md": {
+    "docs/studies/cellular.md": {
+        "cellular": partial(cellular, CELLULAR, reasons=True),
+        "cellular-places": cellular_places,
+    },
+    "docs/studies/published.md": {
         "published-report": report,
         "published-runs": report_runs,
         "published-cellular": partial(
@@ -297,12 +300,12 @@ BLOCKS = {
         "published-windows": windows,
         "published-genet": curriculum,
     },
-    "docs/league.md": {
+    "docs/studies/league.md": {
         "league": league,
         "league-games": league_games,
         "league-single": partial(league_published, "ccbench_single"),
         "league-cubic": partial(league_published, "ccbench_cubic"),
         "league-weights": league_weights,
     },
-    "docs/validation.md": {"shells": shells, "programs": programs},
+    "docs/studies/validation.md": {"shells": shells, "programs": programs},
 }

@@ -310,7 +310,7 @@ def raw_arrays() -> list[str]:
 
 
 BLOCKS = {
-    "docs/agents.md": {
+    "docs/reference/agent-yaml.md": {
         "signals": signals,
         "functions": partial(words, "functions", "Function"),
         "transforms": partial(words, "transforms", "Key"),
@@ -320,17 +320,17 @@ BLOCKS = {
         **{name.lower(): partial(keys, name) for name in ("Observation", "Action")},
         "configurations": configurations,
     },
-    "docs/commands.md": {"commands": commands, "former": formers},
-    "docs/environments.md": {
+    "docs/reference/commands.md": {"commands": commands, "former": formers},
+    "docs/guides/environments.md": {
         "environments": environments,
         "distributions": distributions,
         "interval": lambda: columns(_core.AgentBatch.columns()),
         "truth": lambda: columns(_core.AgentBatch.truth_columns()),
     },
-    "docs/experiments.md": {"experiments": experiments, "metrics": experiment_metrics, "figures": test_figures},
-    "docs/metrics.md": {"metrics": metrics},
-    "docs/python-schemes.md": {"example": example},
-    "docs/results.md": {
+    "docs/guides/experiments.md": {"experiments": experiments, "metrics": experiment_metrics, "figures": test_figures},
+    "docs/reference/metrics.md": {"metrics": metrics},
+    "docs/guides/write-a-cca.md": {"example": example},
+    "docs/reference/results.md": {
         "flow-columns": partial(frame_columns, {**FLOW_COLUMN, **field_meanings(FlowRecord)}),
         "series-columns": partial(frame_columns, SERIES_COLUMNS),
         "packet-columns": partial(frame_columns, PACKET_COLUMNS),
@@ -338,7 +338,7 @@ BLOCKS = {
         "measurement-columns": partial(frame_columns, field_meanings(Measurement)),
         "raw-arrays": raw_arrays,
     },
-    "docs/rfc9743.md": {"rows": rfc9743, "catalogue": catalogue},
-    "docs/traces.md": {"elements": partial(kinds, "Element"), "queues": partial(kinds, "Queue")},
-    "docs/stress-tests.md": {"stress-tests": stress_tests},
+    "docs/studies/rfc9743.md": {"rows": rfc9743, "catalogue": catalogue},
+    "docs/guides/paths.md": {"elements": partial(kinds, "Element"), "queues": partial(kinds, "Queue")},
+    "docs/studies/stress-tests.md": {"stress-tests": stress_tests},
 }

@@ -239,7 +239,7 @@ def training_seeds() -> list[str]:
 
 
 BLOCKS = {
-    "docs/schemes.md": {"schemes": scheme_table, "policies": policy_table, "tools": tool_sections},
+    "docs/schemes/index.md": {"schemes": scheme_table, "policies": policy_table, "tools": tool_sections},
     **{
         f"docs/schemes/{name}.md": {
             "scheme": partial(scheme_head, name),
@@ -248,15 +248,15 @@ BLOCKS = {
         for name in CONTESTANTS
     },
     **{
-        f"docs/{page}.md": {
+        f"docs/studies/{page}.md": {
             **{f"{name}-results": partial(results, name) for name in policies},
             **{name: partial(figure, name) for name, (_, subject) in FIGURES.items()
                if subject in policies and "/" not in name},
         }
         for page, policies in PAGES.items()
     },
-    "docs/validation.md": {name: partial(figure, name) for name in ("genuine-programs", "windows")},
-    "docs/deployment.md": {"certificates": certificates},
-    "docs/stress-tests.md": {"training-seeds": training_seeds},
+    "docs/studies/validation.md": {name: partial(figure, name) for name in ("genuine-programs", "windows")},
+    "docs/guides/deploy.md": {"certificates": certificates},
+    "docs/studies/stress-tests.md": {"training-seeds": training_seeds},
 }  # fmt: skip
-BLOCKS["docs/genet.md"]["genet-comparison"] = partial(comparison, "docs/data/genet.csv")
+BLOCKS["docs/studies/genet.md"]["genet-comparison"] = partial(comparison, "docs/data/genet.csv")

@@ -126,7 +126,7 @@ class League:
         return sorted(rows, key=lambda row: (-(-1.0 if row.published is None else row.published), -row.as_published))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, documented in ``docs/league.md``."""
+        """Plain data, documented in ``docs/studies/league.md``."""
         keys, probabilities = self.improvements
         return as_document({
             "kind": "league",

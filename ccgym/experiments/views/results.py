@@ -201,7 +201,7 @@ class ExperimentResults:
         return f"{runs} repetition{'s' if str(runs) != '1' else ''} of every condition, {total} runs{quick}"
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain data, documented in ``docs/experiments.md``."""
+        """All of it as plain data, documented in ``docs/guides/experiments.md``."""
         return as_document(
             {
                 "kind": self.source.kind,

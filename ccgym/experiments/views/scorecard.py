@@ -188,7 +188,7 @@ class Scorecard:
         return schemes, tuple(path for path in group.paths if all((path, one.key) in scored for one in schemes))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, documented in ``docs/scorecard.md``."""
+        """Plain data, documented in ``docs/studies/scorecard.md``."""
         return as_document({
             "kind": "scorecard",
             "name": self.spec.name,

@@ -17,7 +17,7 @@ pub type Factory = Arc<dyn ControllerFactory + Send + Sync>;
 pub type Make = fn() -> Factory;
 
 /// Controllers of flows `quic:NAME`: name, name for people, factory. The library's own have their default settings.
-/// To add a controller, add one line; no other code has a list of them (`docs/quic.md`).
+/// To add a controller, add one line; no other code has a list of them (`docs/guides/quic.md`).
 pub const CONTROLLERS: &[(&str, &str, Make)] = &[
     ("cubic", "Cubic", || Arc::new(CubicConfig::default())),
     ("bbr", "BBR", || Arc::new(BbrConfig::default())),

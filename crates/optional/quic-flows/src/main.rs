@@ -15,7 +15,7 @@ Without an option it reads a job, a line of JSON, from its standard input, and w
     --version      its version, and the library's
     --help         this text
 
-docs/quic.md says how a controller of your own gets in.";
+docs/guides/quic.md says how a controller of your own gets in.";
 
 fn main() {
     let arguments: Vec<String> = std::env::args_os().skip(1).map(|one| one.to_string_lossy().into_owned()).collect();
