@@ -1,6 +1,6 @@
-"""Draws the figures of pages that take seconds into docs/_build/img: what is missing, or older than what it shows.
+"""Draws the figures of pages that take seconds into .cache/figures: what is missing, or older than what it shows.
 
-Run by ``make docs``; with names as arguments, those are drawn anew.
+Run by ``make site``; with names as arguments, those are drawn anew.
 """
 
 from __future__ import annotations

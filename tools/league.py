@@ -2,7 +2,7 @@
 
 python evaluate.py --experiment league
 python tools/league.py results/league
-make docs
+make site
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 python tools/published.py runs results/77.72mbps results/77.72mbps-emulated
 python tools/published.py expectations
-make docs
+make site
 
 ``runs`` takes results directories of ``evaluate.py``. ``expectations`` runs those tests of the core that
 docs/data/published.csv names, and keeps what each found next to a published number.

@@ -146,14 +146,14 @@ def configurations() -> list[str]:
     """The agents whose configurations come with ccgym: the first sentence of each file's head."""
     files = sorted((ROOT / "configs").glob("*.yaml"))
     heads = [re.split(r"(?m)^[^#]", file.read_text(), maxsplit=1)[0].replace("#", "") for file in files]
-    links = [f"[`{file.stem}`](../configs/{file.name})" for file in files]
+    links = [f"[`{file.stem}`](/configs/{file.name})" for file in files]
     return table(["Configuration", ""], zip(links, map(sentence, heads), strict=True))
 
 
 def environments() -> list[str]:
     """The environments' ids."""
     rows = PRESETS.items()
-    return table(["Id", "Defaults"], [(code(name), f"[`{c}.yaml`](../configs/{c}.yaml)") for name, c in rows])
+    return table(["Id", "Defaults"], [(code(name), f"[`{c}.yaml`](/configs/{c}.yaml)") for name, c in rows])
 
 
 def distributions() -> list[str]:

@@ -41,7 +41,7 @@ def named(scheme: str) -> str:
 
 # --- Figures ---------------------------------------------------------------------------------------------------------
 
-IMAGES = ROOT / "docs" / "_build" / "img"
+IMAGES = ROOT / ".cache" / "figures"
 FIGURES = {
     **{f"schemes/{name}": ("portrait", name) for name in CONTESTANTS},
     **{
@@ -65,13 +65,18 @@ TITLES = {
 }
 
 
-def figure(name: str, folder: str = "") -> list[str]:
-    """A figure where it is drawn, and the command that draws it otherwise; ``folder`` leads up to docs."""
+def figure(name: str) -> list[str]:
+    """A figure where it is drawn, and the command that draws it otherwise."""
     kind, subject = FIGURES[name]
     command = f"ccgym plot {kind} {subject}" if subject else f"python tools/figures.py {name}"
-    if not (IMAGES / f"{name}.png").exists():
+    file = IMAGES / f"{name}.png"
+    if not file.exists():
         return [f"Figure: {code(command)}."]
-    return [f"![{TITLES[kind].format(LABELS.get(subject))}]({folder}img/{name}.png)", "", f"Drawn by {code(command)}."]
+    return [
+        f"![{TITLES[kind].format(LABELS.get(subject))}](/{file.relative_to(ROOT)})",
+        "",
+        f"Drawn by {code(command)}.",
+    ]
 
 
 # --- Schemes ---------------------------------------------------------------------------------------------------------
@@ -117,7 +122,7 @@ def parameter_table(scheme: Mapping[str, Any]) -> list[str]:
 def scheme_table() -> list[str]:
     """The schemes, a line each."""
     rows = [
-        (f"[`{name}`](schemes/{name}.md)", s["label"], s["summary"], "yes" if s["role"] == "default" else "")
+        (f"[`{name}`](/docs/schemes/{name}.md)", s["label"], s["summary"], "yes" if s["role"] == "default" else "")
         for name, s in CONTESTANTS.items()
     ]
     return table(["Name", "", "", "By default"], rows)
@@ -161,7 +166,7 @@ def scheme_head(name: str) -> list[str]:
     if name in genuine.PROGRAMS:
         beyond = sum((name, path) in genuine.BEYOND for path in genuine.PATHS)
         agree = f"on {len(genuine.PATHS) - beyond} of {len(genuine.PATHS)} paths within every bound"
-        place = "../validation.md#programs-of-the-founding-reports"
+        place = "/docs/studies/validation.md#programs-of-the-founding-reports"
         facts.append(f"- Next to the program that Pantheon runs: {agree} ([table]({place}))")
     return [*facts, "", *parameter_table(scheme)]
 
@@ -243,7 +248,7 @@ BLOCKS = {
     **{
         f"docs/schemes/{name}.md": {
             "scheme": partial(scheme_head, name),
-            "portrait": partial(figure, f"schemes/{name}", "../"),
+            "portrait": partial(figure, f"schemes/{name}"),
         }
         for name in CONTESTANTS
     },

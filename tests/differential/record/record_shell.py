@@ -5,8 +5,8 @@
 
 writes recorded/shell/summary.json.gz (not with --only) and prints the table of docs/studies/validation.md.
 Each of CASES is one queue with one stream of 1500-byte IP packets at constant spacing into a link of 12 Mbit/s.
-mm-link runs as an unprivileged user in a network namespace made for it, our shell with both ends apart from the machine. The
-other words (`send`, `sink`, `surround`) are what this file runs inside and around the shells.
+mm-link runs as an unprivileged user in a network namespace made for it, our shell with both ends apart from the
+machine. The other words (`send`, `sink`, `surround`) are what this file runs inside and around the shells.
 
 RECORD_SHELL is the command of our shell, by default `python -m ccgym.cli.main shell`.
 """
