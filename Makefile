@@ -52,7 +52,7 @@ lint: ## ruff, mypy, import-linter, site with links, generated code, spelling, w
 
 site: ## build the documentation into site/, with tables, figures and search; open site/index.html
 	@$(SETUP) --profile test
-	@$(ENTER) python tools/figures.py && mkdocs build --strict --quiet
+	@$(ENTER) python tools/figures.py && mkdocs build --strict
 
 format: ## put the sources into their standard form, and renew generated code
 	@$(SETUP) --profile dev

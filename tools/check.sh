@@ -30,7 +30,7 @@ lint() {
     quietly "stub of the native module" stubtest --concise ccgym._core
     quietly "import-linter" lint-imports
     quietly "generated code" python tools/models.py --check
-    quietly "site" sh -c 'd=$(mktemp -d) && mkdocs build --strict --quiet --site-dir "$d" && rm -r "$d"'
+    quietly "site" sh -c 'd=$(mktemp -d) && mkdocs build --strict --site-dir "$d" && rm -r "$d"'
     quietly "spelling" sh -c 'git ls-files -z | xargs -0 codespell'
     quietly "lines" python tools/size.py --check
     quietly "cargo fmt" cargo fmt --all --check

@@ -316,7 +316,7 @@ HOSTS: Final[dict[str, dict[str, Any]]] = {
     "kernel": {"wakeup": "20us", "batch": 2},
     "quic": {"wakeup": "2ms", "batch": 10, "busy": "100us"},
 }
-"""Hosts by name, as measured (``docs/guides/evaluate.md#hosts``)."""
+"""Hosts by name, as measured (``docs/guides/flows.md#hosts``)."""
 
 
 # --- Agents -------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 IN_ORDER = ["guides/evaluate", "reference/results"]
 """Pages whose examples go on from one another."""
-OTHERS = ["reference/agent-yaml", "guides/environments", "reference/errors", "guides/paths"]
+OTHERS = ["reference/agent-yaml", "guides/environments", "guides/path-distributions", "reference/errors", "guides/paths"]
 WITH_EXAMPLES = ["README.md", *(f"docs/{name}.md" for name in (*IN_ORDER, *OTHERS))]
 
 
@@ -41,14 +41,14 @@ def test_the_examples_of_these_pages_run(page: str, tmp_path: Path, monkeypatch:
 
 
 def test_every_kind_of_path_distribution_has_an_example() -> None:
-    """In docs/guides/environments.md, of its own key ``kind``; each is understood and draws."""
+    """In docs/guides/path-distributions.md, of its own key ``kind``; each is understood and draws."""
     import numpy as np
 
     from ccgym.config.curriculum import CURRICULA, curriculum_of, read_paths
     from ccgym.config.distributions import KINDS
     from ccgym.config.yaml_loader import parse_yaml
 
-    page = "docs/guides/environments.md"
+    page = "docs/guides/path-distributions.md"
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
     examples = [parse_yaml(block, page).data["paths"] for block in blocks]
     assert {example["kind"] for example in examples} == {*KINDS, *CURRICULA}

@@ -323,11 +323,12 @@ BLOCKS = {
     "docs/reference/commands.md": {"commands": commands, "former": formers},
     "docs/guides/environments.md": {
         "environments": environments,
-        "distributions": distributions,
         "interval": lambda: columns(_core.AgentBatch.columns()),
         "truth": lambda: columns(_core.AgentBatch.truth_columns()),
     },
-    "docs/guides/experiments.md": {"experiments": experiments, "metrics": experiment_metrics, "figures": test_figures},
+    "docs/guides/path-distributions.md": {"distributions": distributions},
+    "docs/guides/experiments.md": {"experiments": experiments},
+    "docs/reference/experiment-yaml.md": {"metrics": experiment_metrics, "figures": test_figures},
     "docs/reference/metrics.md": {"metrics": metrics},
     "docs/guides/write-a-cca.md": {"example": example},
     "docs/reference/results.md": {
@@ -339,6 +340,6 @@ BLOCKS = {
         "raw-arrays": raw_arrays,
     },
     "docs/studies/rfc9743.md": {"rows": rfc9743, "catalogue": catalogue},
-    "docs/guides/paths.md": {"elements": partial(kinds, "Element"), "queues": partial(kinds, "Queue")},
+    "docs/reference/path-yaml.md": {"elements": partial(kinds, "Element"), "queues": partial(kinds, "Queue")},
     "docs/studies/stress-tests.md": {"stress-tests": stress_tests},
 }
