@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import csv
 import gzip
+import importlib
 import json
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
+from typing import Any
 
 from pages.markdown import ROOT, code, decimals, signed, table
 from pages.schemes import named
 from tests.reproduction import genuine_programs as genuine
+from tests.reproduction.report import kernel, quinn
 
 Measured = Mapping[str, float]
 
@@ -259,13 +262,24 @@ def league_weights() -> list[str]:
 # --- External programs next to ours ---------------------------------------------------------------------------------
 
 
+def recorder(name: str) -> Any:
+    """A program of tests/differential/record."""
+    folder = str(ROOT / "tests" / "differential" / "record")
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return importlib.import_module(name)
+
+
 def shells() -> list[str]:
     """What mahimahi's shell and ours did with the same packets, as recorded."""
-    sys.path.insert(0, str(ROOT / "tests" / "differential" / "record"))
-    import record_shell
-
+    record_shell = recorder("record_shell")
     summary = json.loads(gzip.decompress(record_shell.SUMMARY.read_bytes()))
     return str(record_shell.table(summary["cases"])).splitlines()
+
+
+def real_path() -> list[str]:
+    """Simulator, emulated path and mahimahi on the same paths, as recorded."""
+    return str(recorder("record_real_path").table()).splitlines()
 
 
 def programs() -> list[str]:
@@ -307,5 +321,11 @@ BLOCKS = {
         "league-cubic": partial(league_published, "ccbench_cubic"),
         "league-weights": league_weights,
     },
-    "docs/studies/validation.md": {"shells": shells, "programs": programs},
+    "docs/studies/validation.md": {
+        "shells": shells,
+        "programs": programs,
+        "real-path": real_path,
+        "kernel": lambda: kernel().splitlines(),
+        "quinn": lambda: quinn().splitlines(),
+    },
 }
