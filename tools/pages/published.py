@@ -15,7 +15,6 @@ from typing import Any
 from pages.markdown import ROOT, code, decimals, signed, table
 from pages.schemes import named
 from tests.reproduction import genuine_programs as genuine
-from tests.reproduction.report import kernel, quinn
 
 Measured = Mapping[str, float]
 
@@ -325,7 +324,5 @@ BLOCKS = {
         "shells": shells,
         "programs": programs,
         "real-path": real_path,
-        "kernel": lambda: kernel().splitlines(),
-        "quinn": lambda: quinn().splitlines(),
     },
 }

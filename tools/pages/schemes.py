@@ -7,6 +7,7 @@ import json
 import statistics
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from ccgym.schemes.groups import descriptions
@@ -54,8 +55,11 @@ FIGURES = {
     "muses_dtree-tree": ("tree", "muses_dtree"),
     "genuine-programs": ("programs", ""),
     "windows": ("windows", ""),
+    "kernel": ("table", ""),
+    "quinn": ("table", ""),
 }
-"""What each shows: ``programs``, ``windows``, or what ``ccgym plot`` draws, and of which scheme (tools/figures.py)."""
+"""What each shows: ``programs``, ``windows``, a ``table`` of tests/reproduction/report.py, or what ``ccgym plot`` draws
+of a scheme (tools/figures.py)."""
 TITLES = {
     "curves": "Learning curves of {}",
     "portrait": "{} on three calibrated paths",
@@ -65,13 +69,20 @@ TITLES = {
 }
 
 
+def picture(name: str) -> Path:
+    """The file of a figure, or of a table that takes seconds."""
+    return IMAGES / f"{name}{'.md' if FIGURES[name][0] == 'table' else '.png'}"
+
+
 def figure(name: str) -> list[str]:
     """A figure where it is drawn, and the command that draws it otherwise."""
     kind, subject = FIGURES[name]
     command = f"ccgym plot {kind} {subject}" if subject else f"python tools/figures.py {name}"
-    file = IMAGES / f"{name}.png"
+    file = picture(name)
     if not file.exists():
-        return [f"Figure: {code(command)}."]
+        return [f"Made by {code(command)}."]
+    if kind == "table":
+        return file.read_text(encoding="utf-8").splitlines()
     return [
         f"![{TITLES[kind].format(LABELS.get(subject))}](/{file.relative_to(ROOT)})",
         "",
@@ -260,7 +271,9 @@ BLOCKS = {
         }
         for page, policies in PAGES.items()
     },
-    "docs/studies/validation.md": {name: partial(figure, name) for name in ("genuine-programs", "windows")},
+    "docs/studies/validation.md": {
+        name: partial(figure, name) for name, (kind, _) in FIGURES.items() if kind in ("programs", "windows", "table")
+    },
     "docs/guides/deploy.md": {"certificates": certificates},
     "docs/studies/stress-tests.md": {"training-seeds": training_seeds},
 }  # fmt: skip
