@@ -1,6 +1,6 @@
 """Draws what takes seconds of the pages into .cache/figures: what is missing, or older than what it shows.
 
-Run by ``make site``; with names as arguments, those are drawn anew.
+Run by ``make site``; with names as arguments, those are drawn again.
 """
 
 from __future__ import annotations

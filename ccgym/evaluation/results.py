@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 RUN_COLUMNS: Final[Mapping[str, str]] = {
     "scheme": "key of the scheme, as in file names",
-    "label": "name of the scheme for people",
+    "label": "label of the scheme",
     "run": "number of the run, from 1",
     "seed": "seed of the run",
     "counts": "whether the run counts by Pantheon's rules",

@@ -36,7 +36,7 @@ FORMAT_VERSION: Final = 1
 class RunRecord(RunNumbers):
     """One run: parameters, results per flow, and, while in memory, its packets and series.
 
-    ``print(run)`` says what it came to; :meth:`to_pandas`, :meth:`to_csv` and :meth:`plot` show the rest. Only the
+    ``print(run)`` prints its result; :meth:`to_pandas`, :meth:`to_csv` and :meth:`plot` show the rest. Only the
     numbers go through :meth:`to_json`; ``packets``, ``series`` and ``native`` do not, and are None in a record that was
     read back.
     """

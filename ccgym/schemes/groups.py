@@ -80,7 +80,7 @@ def compared_schemes(*, real: bool = False) -> list[Scheme]:
     """Every scheme that is compared by default: the classic ones with their default parameters, pretrained policies.
 
     Args:
-        real: Whether packets will be real: then those of the kernel's TCP that are available here come along.
+        real: Whether packets will be real: then those of the kernel's TCP that are available here take part.
     """
     return [*map(parse_scheme, GROUPS["default"].members()), *(kernel.available() if real else ())]
 

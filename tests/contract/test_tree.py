@@ -17,7 +17,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 IN_ORDER = ["guides/evaluate", "reference/results"]
 """Pages whose examples go on from one another."""
-OTHERS = ["reference/agent-yaml", "guides/environments", "guides/path-distributions", "reference/errors", "guides/paths"]
+OTHERS = [
+    *(f"guides/{name}" for name in ("environments", "flows", "path-distributions", "paths")),
+    *(f"start/{name}" for name in ("first-environment",)),
+    *(f"reference/{name}" for name in ("agent-yaml", "errors")),
+]
 WITH_EXAMPLES = ["README.md", *(f"docs/{name}.md" for name in (*IN_ORDER, *OTHERS))]
 
 

@@ -139,7 +139,7 @@ def columns(names: list[str]) -> list[str]:
     return [", ".join(map(code, names))]
 
 
-# --- What comes along ------------------------------------------------------------------------------------------------
+# --- What comes with ccgym ------------------------------------------------------------------------------------------
 
 
 def configurations() -> list[str]:

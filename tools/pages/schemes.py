@@ -30,7 +30,7 @@ PAGES = {
 
 @cache
 def agents(file: str) -> dict[str, dict[str, Any]]:
-    """A file of every agent that comes along, by the agent's name."""
+    """A file of every agent that comes with ccgym, by the agent's name."""
     return {path.parent.name: json.loads(path.read_text()) for path in sorted((ROOT / "agents").glob(f"*/{file}"))}
 
 
@@ -226,7 +226,7 @@ def comparison(file: str) -> list[str]:
 
 
 def certificates() -> list[str]:
-    """What is proven of every agent that comes along."""
+    """What is proven of every agent that comes with ccgym."""
     rows = []
     for name, card in agents("card.json").items():
         for place, (kind, one) in enumerate(card.get("certificate", {}).get("properties", {}).items()):
@@ -250,7 +250,7 @@ def training_seeds() -> list[str]:
             code(name), len(scores), *map(percent, spread), f"{100 * statistics.stdev(scores.values()):.1f}",
             f"{percent(scores[exported['seed']])}, {chosen}", f"{percent(best[0])} ({best[1]})", fresh["episodes"],
         ))  # fmt: skip
-    head = ["", "Seeds", "Minimum", "Median", "Maximum", "Deviation, points", "The one that comes along"]
+    head = ["", "Seeds", "Minimum", "Median", "Maximum", "Deviation, points", "The one that comes with ccgym"]
     return table([*head, "Best baseline", "Fresh draws"], rows)
 
 

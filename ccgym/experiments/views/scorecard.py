@@ -1,7 +1,7 @@
 """A scorecard: schemes on many paths, a score for each, and rankings over groups of paths.
 
 Every path is an evaluation in a directory of its own, ``paths/<name>``. Everything else is computed from their results
-anew whenever it is asked for.
+again whenever it is asked for.
 """
 
 from __future__ import annotations
