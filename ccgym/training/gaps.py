@@ -1,4 +1,5 @@
-"""Curricula that grow by gaps (:mod:`ccgym.config.grown`): how much one scheme's reward exceeds another's, or the policy's in training, on the same paths.
+"""Curricula that grow by gaps (:mod:`ccgym.config.grown`): how much one scheme's reward exceeds another's, or
+the policy's in training, on the same paths.
 
 Rewards are the agent's own, on its own clock, as means per decision: paths of short round trips, which have more
 decisions, count no more than others.

@@ -7,9 +7,9 @@ computed afterward for the whole rollout at once. Policies and environments that
 :class:`GaussianPolicy` and :attr:`SB3LinkVecEnv.rolls`) are left to SB3.
 
 **Several learners.** Flows that learn on one path have clocks of their own. Together they fill the room that SB3's
-buffer has for them, no matter which decides more often, and advantages never cross from one to another. What a learner
-has decided, but has not seen the outcome of, when a rollout ends is a sample of the next one, with the probability that it
-was taken with.
+buffer has for them, no matter which decides more often, and advantages never cross from one to another. What a
+learner has decided, but has not seen the outcome of, when a rollout ends is a sample of the next one, with the
+probability that it was taken with.
 
 **Gradients.** Each of ``gradient_threads`` takes an equal part of every batch, and the gradients are added in the order
 of the parts; networks of this size gain nothing from threads inside of one operation. The sums of floats depend on the

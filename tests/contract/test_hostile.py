@@ -1,4 +1,4 @@
-"""Every agent that comes along on paths that it was not trained for; the registered schemes are tried in Rust
+"""Every agent that comes with ccgym on paths that it was not trained for; the registered schemes are tried in Rust
 (``crates/ccgym-sim/tests/behavior/hostile.rs``), on the same kinds of trouble."""
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ ROOT = Path(__file__).resolve().parents[2]
 # --- Pages --------------------------------------------------------------------------------------------------------
 
 
-IN_ORDER = ["guides/evaluate", "reference/results"]
+IN_ORDER = ["guides/evaluate", "guides/flows", "reference/results"]
 """Pages whose examples go on from one another."""
 OTHERS = [
-    *(f"guides/{name}" for name in ("environments", "flows", "path-distributions", "paths")),
-    *(f"start/{name}" for name in ("first-environment",)),
+    *(f"guides/{name}" for name in ("environments", "path-distributions", "paths")),
+    "start/first-environment",
     *(f"reference/{name}" for name in ("agent-yaml", "errors")),
 ]
 WITH_EXAMPLES = ["README.md", *(f"docs/{name}.md" for name in (*IN_ORDER, *OTHERS))]
