@@ -56,7 +56,7 @@ site: ## build the documentation into site/, with tables, figures and search; op
 
 format: ## put the sources into their standard form, and renew generated code
 	@$(SETUP) --profile dev
-	@$(ENTER) python tools/models.py && cargo run --release --locked -q -p ccgym-protocol
+	@$(ENTER) python tools/models.py && python tools/docs.py && cargo run --release --locked -q -p ccgym-protocol
 	@$(ENTER) ruff check --fix-only --quiet . ; ruff format --quiet . && cargo fmt --all
 
 clean: ## remove what was built and the caches; keep .venv and results

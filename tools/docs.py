@@ -2,7 +2,8 @@
 
 A page names a table by a line ``<!-- table: NAME -->`` and a figure by ``<!-- figure: NAME -->``; ``tools/pages`` makes
 them, a module per page. Whatever is wrong is a warning, and ``mkdocs build --strict`` fails on it: a marker without a
-table, a table without a marker, a broken link or anchor, a page that is not in the navigation.
+table, a table without a marker, a broken link or anchor, a page that is not in the navigation, a stale number of schemes.
+As a program it renews these numbers (``make format``).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from pages import BLOCKS
 from pages.markdown import ROOT
-from pages.schemes import IMAGES
+from pages.schemes import IMAGES, counts
 
 DOCS = ROOT / "docs"
 TREE = {
@@ -31,6 +32,7 @@ TREE = {
 }
 """Pages that stand outside docs/, and where they stand in the site."""
 MARKER = re.compile(r"^<!-- (?:table|figure): ([\w-]+) -->$", re.MULTILINE)
+COUNT = re.compile(r"(<!-- count: (\w+) -->)\d+")
 LINK = re.compile(r"\]\(([^#)\s:]+)(#[^)\s]*)?\)")
 
 log = logging.getLogger("mkdocs.hooks.docs")
@@ -45,6 +47,11 @@ def place(file: Path) -> str:
     return TREE.get(name) or f"tree/{name}" + (".txt" if file.suffix == ".md" else "")
 
 
+def counted(text: str) -> str:
+    """A page with the numbers of schemes that there are, each behind ``<!-- count: NAME -->``."""
+    return COUNT.sub(lambda found: f"{found[1]}{counts()[found[2]]}", text)
+
+
 def target_of(page: Path, link: re.Match[str]) -> Path | None:
     """The file of the tree that a link of a page leads to; one that starts with a slash starts at the root."""
     target = (ROOT / link[1][1:] if link[1].startswith("/") else page.parent / link[1]).resolve()
@@ -55,6 +62,8 @@ def target_of(page: Path, link: re.Match[str]) -> Path | None:
 def filled(name: str, text: str) -> str:
     """A page with its tables and figures; what cannot be made is a warning."""
     blocks = BLOCKS.get(name, {})
+    if counted(text) != text:
+        log.warning("%s: a number of schemes is stale: run `make format`", name)
     for one in sorted(blocks.keys() - set(MARKER.findall(text))):
         log.warning("%s: has no line for %s of tools/pages", name, one)
 
@@ -118,3 +127,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Fill in tables and figures."""
     file = source(page.file)
     return linked(file, filled(file.relative_to(ROOT).as_posix(), markdown))
+
+
+if __name__ == "__main__":
+    for page in (*DOCS.rglob("*.md"), *(ROOT / name for name in TREE)):
+        written = page.read_text(encoding="utf-8")
+        if counted(written) != written:
+            page.write_text(counted(written), encoding="utf-8")
