@@ -21,7 +21,8 @@ from ccgym.experiments.outcome import Test
 from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import coordinates_text
 from ccgym.report.figures import Options, figure
-from ccgym.report.style import INK, blank_figure, finish, flow_color, legible
+from ccgym.report.layout import finish
+from ccgym.report.style import INK, blank_figure, flow_color, legible
 from ccgym.schemes.style import SchemeStyle
 
 COLUMN_IN: Final = 2.9
@@ -92,9 +93,11 @@ class Runs:
     condition: str
     """In words; empty for the only one."""
     shown: Sequence[Shown]
+    what: str = ""
+    """What the figure shows, in words."""
 
     @classmethod
-    def of(cls, results: ExperimentResults, test: Test, options: OperatingOptions) -> Runs:
+    def of(cls, results: ExperimentResults, test: Test, options: OperatingOptions, what: str = "") -> Runs:
         """Read them.
 
         Raises:
@@ -112,7 +115,7 @@ class Runs:
             for style in results.styles
             if (run := results.kept(test, style.key, chosen.key)) is not None
         ]
-        return cls(test.title, coordinates_text(chosen.at) if len(test.conditions) > 1 else "", found)
+        return cls(test.title, coordinates_text(chosen.at) if len(test.conditions) > 1 else "", found, what)
 
     @property
     def most_flows(self) -> int:
@@ -153,7 +156,7 @@ class Runs:
             axes.set_ylim(bottom=0)
             if axes.get_xlim()[0] < 0:
                 axes.set_xlim(left=0)
-        return finish(drawn, f"{self.title}: {self.condition}" if self.condition else self.title, handles)
+        return finish(drawn, ": ".join(filter(None, (self.title, self.condition, self.what))), handles)
 
 
 def operating_figure(name: str, title: str) -> Callable[[Callable[[Runs], Figure]], Callable[[Runs], Figure]]:
@@ -161,7 +164,7 @@ def operating_figure(name: str, title: str) -> Callable[[Callable[[Runs], Figure
 
     def register(draw: Callable[[Runs], Figure]) -> Callable[[Runs], Figure]:
         def of_test(results: ExperimentResults, test: Test, options: OperatingOptions) -> Figure:
-            return draw(Runs.of(results, test, options))
+            return draw(Runs.of(results, test, options, title))
 
         of_test.__module__ = draw.__module__
         figure(name, title, page="test", options=OperatingOptions)(of_test)

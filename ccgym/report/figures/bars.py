@@ -1,4 +1,4 @@
-"""Bars of a metric with a line of another above them: a panel per condition, a bar per scheme."""
+"""Bars of a metric with marks of another above them: a panel per condition, a bar per scheme."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from ccgym.experiments.outcome import Test
 from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import chosen_metrics, coordinates_text, metric_label, metric_scale
 from ccgym.report.figures import Options, figure
-from ccgym.report.style import INK, blank_figure, finish, legible
+from ccgym.report.layout import finish
+from ccgym.report.style import INK, blank_figure, legible
 
 PANEL_IN: Final = (4.3, 3.6)
 
@@ -23,10 +24,10 @@ class BarsOptions(Options):
     bars: str = ""
     """Metric of the bars; by default the test's first."""
     line: str = ""
-    """Metric of the line; by default the test's second."""
+    """Metric of the marks; by default the test's second."""
 
 
-@figure("bars", "a metric as bars with another as a line, by condition", page="test", options=BarsOptions)
+@figure("bars", "a metric as bars with another as marks, by condition", page="test", options=BarsOptions)
 def bars_figure(results: ExperimentResults, test: Test, options: BarsOptions) -> Figure:
     """Draw means over the runs; both axes begin at 0."""
     bars, line = chosen_metrics(test, options.bars, options.line)
@@ -47,9 +48,7 @@ def bars_figure(results: ExperimentResults, test: Test, options: BarsOptions) ->
             for place, one in enumerate(own)
             if (spread := one.metrics.get(line.key)) is not None
         ]
-        above.plot(
-            *zip(*points, strict=True) if points else ((), ()), color=INK, marker="o", markersize=5, linewidth=1.3
-        )
+        above.plot(*zip(*points, strict=True) if points else ((), ()), "o", color=INK, markersize=5)
         above.grid(visible=False)
         above.set_ylim(bottom=0)
         above.set_ylabel(metric_label(line), color=INK)
@@ -60,4 +59,4 @@ def bars_figure(results: ExperimentResults, test: Test, options: BarsOptions) ->
         axes.set_title(coordinates_text(condition.at), fontsize=11)
     for axes in grid[len(conditions) :]:
         axes.set_visible(False)
-    return finish(drawn, test.title)
+    return finish(drawn, f"{test.title}: {bars.label} (bars) and {line.label} (dots)")

@@ -11,7 +11,8 @@ from ccgym.experiments.outcome import Test
 from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import coordinates_text, metric_label, metric_scale
 from ccgym.report.figures import Options, figure
-from ccgym.report.style import BAD, FAIL_COLOR, INK, blank_figure, finish, legible
+from ccgym.report.layout import finish, mark_style
+from ccgym.report.style import BAD, FAIL_COLOR, INK, blank_figure, legible
 
 WIDTH_IN: Final = 12.0
 SPREAD: Final = 0.3
@@ -50,8 +51,8 @@ def strip_figure(results: ExperimentResults, test: Test, options: StripOptions) 
             # Spread by rank, not at random: the figure is the same every time.
             offsets = SPREAD * ((np.arange(len(found)) * 0.618) % 1.0 - 0.5)
             axes.plot(
-                [scale * value for value in found], place + offsets, style.marker, color=legible(style.color),
-                markersize=5, alpha=0.55, markeredgewidth=0, clip_on=False,
+                [scale * value for value in found], place + offsets, alpha=0.55, clip_on=False,
+                **mark_style(style, 5, legible(style.color)),
             )  # fmt: skip
             if options.min is not None:
                 below = sum(value < options.min for value in found)
@@ -64,5 +65,7 @@ def strip_figure(results: ExperimentResults, test: Test, options: StripOptions) 
         axes.grid(visible=False, axis="y")
     grid[0].set_yticks(range(len(results.styles)), [style.label for style in results.styles])
     grid[0].set_ylim(len(results.styles) - 0.5, -0.5)
-    below_text = "" if options.min is None else f": shaded and counted on the right, below {scale * options.min:g}"
-    return finish(drawn, f"{test.title}{below_text}{f' {metric.unit}' if below_text and metric.unit else ''}", (), 0.5)
+    title = f"{test.title}: {metric.label} of every run"
+    if options.min is not None:
+        title += f"; shaded and counted on the right, below {scale * options.min:g} {metric.unit}".rstrip()
+    return finish(drawn, title, (), 0.5)

@@ -19,9 +19,17 @@ from ccgym.experiments.criteria import Criterion
 from ccgym.experiments.metrics import Metric
 from ccgym.experiments.outcome import ConditionResult, Test
 from ccgym.experiments.views.results import ExperimentResults
-from ccgym.report.coordinates import coordinate_label, coordinate_text, metric_label, metric_scale, value_text
+from ccgym.report.coordinates import (
+    coordinate_label,
+    coordinate_parts,
+    coordinate_text,
+    metric_label,
+    metric_scale,
+    value_text,
+)
 from ccgym.report.figures import Options, figure
-from ccgym.report.style import INK, MUTED, PASS_COLOR, PLAIN, blank_figure, finish, legible, scheme_handles
+from ccgym.report.layout import finish, mark_style, scheme_handles
+from ccgym.report.style import INK, MUTED, PASS_COLOR, PLAIN, blank_figure, legible
 from ccgym.schemes.style import SchemeStyle
 
 PANEL_IN: Final = (4.1, 2.75)
@@ -81,10 +89,13 @@ def sweep_figure(results: ExperimentResults, test: Test, options: SweepOptions) 
         for value, axes in zip(titles, axes_row, strict=True):
             at: At = {**row.where, **({columns: value} if columns else {})}
             panel = _Panel(axes, row.x or x, test, metric, at, options, _values(conditions, row.x or x))
-            for style, outcome in results.of_test(test):
+            found = results.of_test(test)
+            for place, (style, outcome) in enumerate(found):
+                aside = 0.8 * ((place + 0.5) / len(found) - 0.5)
                 for kind, dashes in zip(kinds, LINE_STYLES, strict=False):
                     own = {**at, **({options.lines: kind} if options.lines else {})}
-                    panel.line(style, dashes, [one for one in outcome.conditions if own.items() <= one.at.items()])
+                    there = [one for one in outcome.conditions if own.items() <= one.at.items()]
+                    panel.line(style, dashes, there, aside)
             panel.shade([one for one in criteria if one.metric == metric.key])
             if columns and line == 0:
                 axes.set_title(coordinate_text(columns, value), fontsize=11, color=INK)
@@ -94,7 +105,11 @@ def sweep_figure(results: ExperimentResults, test: Test, options: SweepOptions) 
         for kind, line in zip(kinds, LINE_STYLES, strict=False)
         if options.lines
     ]
-    return finish(drawn, test.title, [*scheme_handles(results.styles), *extra])
+    shown = ", ".join(dict.fromkeys(test.by_key(row.metric or metrics[0]).label for row in rows))
+    across = " and ".join(dict.fromkeys(coordinate_parts(row.x or x)[0] for row in rows))
+    words = any(isinstance(value, str) for row in rows for value in _values(conditions, row.x or x))
+    handles = scheme_handles(results.styles, line=not words)
+    return finish(drawn, f"{test.title}: {shown} by {across}", [*handles, *extra])
 
 
 def _coordinates(conditions: Sequence[ConditionResult], options: SweepOptions) -> tuple[str, str]:
@@ -126,7 +141,8 @@ class _Panel:
         self._metric = metric
         self._at = at
         self._values = list(values)
-        self._even = options.even or any(isinstance(value, str) for value in values)
+        self._words = any(isinstance(value, str) for value in values)
+        self._even = options.even or self._words
         self._scale = metric_scale(metric)
         self._max = 0.0
         self._log = options.log
@@ -136,19 +152,20 @@ class _Panel:
             axes.yaxis.set_major_formatter(PLAIN)
         if self._even and values:
             axes.set_xticks(range(len(values)), [value_text(value) for value in values])
-            axes.set_xlim(-0.25, len(values) - 0.75)
+            edge = 0.5 if self._words else 0.25
+            axes.set_xlim(-edge, len(values) - 1 + edge)
 
     def _place(self, value: float | str) -> float:
         return float(self._values.index(value) if self._even else value)
 
-    def line(self, style: SchemeStyle, line: LineStyle, conditions: Sequence[ConditionResult]) -> None:
+    def line(self, style: SchemeStyle, line: LineStyle, conditions: Sequence[ConditionResult], aside: float) -> None:
         """Draw a scheme. Whiskers span all conditions that the panel does not tell apart; marks are their means, where
-        they have one."""
+        they have one. Where x is a word, no line joins them, and they stand ``aside`` of it."""
         by_x: dict[float, dict[str, Spread]] = {}
         for one in conditions:
             spread = one.metrics.get(self._metric.key)
             if spread is not None and self._x in one.at:
-                by_x.setdefault(self._place(one.at[self._x]), {})[one.key] = spread
+                by_x.setdefault(self._place(one.at[self._x]) + self._words * aside, {})[one.key] = spread
         if not by_x:
             return
         places = sorted(by_x)
@@ -160,8 +177,8 @@ class _Panel:
         color = legible(style.color)
         self._axes.vlines(places, lows, highs, color=color, linewidth=1.0, alpha=0.45)
         self._axes.plot(
-            marked, means, color=color, marker=style.marker, markersize=5, linewidth=1.6, linestyle=line,
-            clip_on=False, zorder=3,
+            marked, means, color=color, linewidth=1.6, clip_on=False, zorder=3,
+            **{**mark_style(style, 5, color), "linestyle": "" if self._words else line},
         )  # fmt: skip
 
     def shade(self, criteria: Sequence[Criterion]) -> None:

@@ -18,7 +18,8 @@ from matplotlib.lines import Line2D
 from ccgym.evaluation.curves import FloatArray, FlowCurves, RunCurves
 from ccgym.evaluation.metrics import RunMetrics
 from ccgym.report.figures import figure
-from ccgym.report.style import draw_capacity, flow_color, medium, new_figure, set_margins
+from ccgym.report.layout import set_margins
+from ccgym.report.style import draw_capacity, flow_color, medium, new_figure
 
 
 @figure("throughput", "throughput over time", page="run", order=1)
