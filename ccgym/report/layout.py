@@ -5,13 +5,13 @@ Call all of it within :func:`~ccgym.report.style.house_style`.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib import rcParams
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -39,7 +39,8 @@ def text_widths(texts: Sequence[str], size_pt: float, weight: str = "normal") ->
 def add_title(figure: Figure, text: str) -> None:
     """Write a title into the upper left corner."""
     width, height = figure.get_size_inches()
-    figure.suptitle(text, x=0.15 / width, y=1 - 0.12 / height, ha="left", va="top", color=INK, weight="bold")
+    place: dict[str, Any] = {"x": 0.15 / width, "y": 1 - 0.12 / height, "ha": "left", "va": "top"}
+    figure.suptitle(text, color=INK, weight="bold", fontsize=rcParams["axes.titlesize"], **place)
 
 
 def set_margins(figure: Figure, left: float, right: float, top: float, bottom: float, axes_in: float = 4.6) -> None:
@@ -59,6 +60,14 @@ def hide_unused(grid: npt.NDArray[Any], used: int, label: str = "") -> None:
         if place < used <= place + grid.shape[1]:
             axes.tick_params(labelbottom=True)
             axes.set_xlabel(label)
+
+
+def label_places(axes: Axes, labels: Sequence[str], room_in: float) -> None:
+    """Write words below the places 0, 1, …, slanted where they have no room side by side."""
+    size = rcParams["xtick.labelsize"]
+    slanted = max(text_widths(labels, size), default=0.0) > 0.95 * room_in / max(1, len(labels))
+    style: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
+    axes.set_xticks(range(len(labels)), labels, **style)
 
 
 def mark_style(style: SchemeStyle, size: float, edge: str = "white", hollow: bool = False) -> dict[str, Any]:
@@ -130,6 +139,7 @@ def finish(figure: Figure, title: str = "", handles: Sequence[Line2D] = (), top_
     more = 0.21 * max(0, len(lines) - 1) + LEGEND_ROW * 10 / 72 * max(0, rows - 1)
     figure.set_size_inches(width, height + more)
     height += more
+    top_in -= 0.0 if handles or not title else 0.32
     add_title(figure, "\n".join(lines))
     if handles:
         below = 0.2 + 0.21 * len(lines)
@@ -140,5 +150,11 @@ def finish(figure: Figure, title: str = "", handles: Sequence[Line2D] = (), top_
 
 def _wrapped(line: str, room_in: float) -> list[str]:
     """A line of a title as lines that fit into a width."""
-    (width,) = text_widths([line], rcParams["axes.titlesize"], "bold")
-    return textwrap.wrap(line, int(len(line) * min(1.0, room_in / width))) if width else []
+    lines: list[str] = []
+    for word in line.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_widths([longer], rcParams["axes.titlesize"], "bold")[0] <= room_in:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines

@@ -10,7 +10,7 @@ from ccgym.experiments.outcome import Test
 from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import chosen_metrics, coordinates_text, metric_label, metric_scale
 from ccgym.report.figures import Options, figure
-from ccgym.report.layout import finish
+from ccgym.report.layout import finish, label_places
 from ccgym.report.style import INK, blank_figure, legible
 
 PANEL_IN: Final = (4.3, 3.6)
@@ -48,11 +48,12 @@ def bars_figure(results: ExperimentResults, test: Test, options: BarsOptions) ->
             for place, one in enumerate(own)
             if (spread := one.metrics.get(line.key)) is not None
         ]
-        above.plot(*zip(*points, strict=True) if points else ((), ()), "o", color=INK, markersize=5)
+        dots = zip(*points, strict=True) if points else ((), ())
+        above.plot(*dots, "o", color=INK, markersize=7, markeredgecolor="white", clip_on=False)
         above.grid(visible=False)
         above.set_ylim(bottom=0)
         above.set_ylabel(metric_label(line), color=INK)
-        axes.set_xticks(list(places), [style.label for style, _ in found], rotation=0 if len(found) <= 4 else 45)
+        label_places(axes, [style.label for style, _ in found], PANEL_IN[0] - 1.2)
         axes.set_axisbelow(True)
         axes.set_ylim(bottom=0)
         axes.set_ylabel(metric_label(bars))

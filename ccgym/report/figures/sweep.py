@@ -20,7 +20,7 @@ from ccgym.experiments.metrics import Metric
 from ccgym.experiments.outcome import ConditionResult, Test
 from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import (
-    coordinate_label,
+    coordinate_axis,
     coordinate_parts,
     coordinate_text,
     metric_label,
@@ -28,13 +28,15 @@ from ccgym.report.coordinates import (
     value_text,
 )
 from ccgym.report.figures import Options, figure
-from ccgym.report.layout import finish, mark_style, scheme_handles
+from ccgym.report.layout import finish, label_places, mark_style, scheme_handles
 from ccgym.report.style import INK, MUTED, PASS_COLOR, PLAIN, blank_figure, legible
 from ccgym.schemes.style import SchemeStyle
 
 PANEL_IN: Final = (4.1, 2.75)
 EDGES_IN: Final = (0.5, 1.15)
 """Room left of the panels and above them, inches."""
+MIN_IN: Final = 8.0
+"""Width of a figure at least, inches."""
 LineStyle = Literal["-", "--", ":", "-."]
 LINE_STYLES: Final[tuple[LineStyle, ...]] = ("-", "--", ":", "-.")
 """Of the values of :attr:`SweepOptions.lines`, in order."""
@@ -81,14 +83,16 @@ def sweep_figure(results: ExperimentResults, test: Test, options: SweepOptions) 
     rows = options.rows or [SweepRow(metric=key) for key in metrics]
     titles = _values(conditions, columns) or [""]
     height = PANEL_IN[1] * len(rows) + EDGES_IN[1]
-    drawn = blank_figure(PANEL_IN[0] * len(titles) + EDGES_IN[0], height)
+    width = max(MIN_IN, PANEL_IN[0] * len(titles) + EDGES_IN[0])
+    room_in = (width - EDGES_IN[0]) / len(titles) - 0.5
+    drawn = blank_figure(width, height)
     grid = drawn.subplots(len(rows), len(titles), squeeze=False)
     kinds = _values(conditions, options.lines) or [""]
     for line, (row, axes_row) in enumerate(zip(rows, grid, strict=True)):
         metric = test.by_key(row.metric or metrics[0])
         for value, axes in zip(titles, axes_row, strict=True):
             at: At = {**row.where, **({columns: value} if columns else {})}
-            panel = _Panel(axes, row.x or x, test, metric, at, options, _values(conditions, row.x or x))
+            panel = _Panel(axes, row.x or x, test, metric, at, options, _values(conditions, row.x or x), room_in)
             found = results.of_test(test)
             for place, (style, outcome) in enumerate(found):
                 aside = 0.8 * ((place + 0.5) / len(found) - 0.5)
@@ -133,7 +137,7 @@ class _Panel:
 
     def __init__(
         self, axes: Axes, x: str, test: Test, metric: Metric, at: Mapping[str, float | str], options: SweepOptions,
-        values: Sequence[float | str],
+        values: Sequence[float | str], room_in: float,
     ) -> None:  # fmt: skip
         self._axes = axes
         self._x = x
@@ -146,17 +150,19 @@ class _Panel:
         self._scale = metric_scale(metric)
         self._max = 0.0
         self._log = options.log
-        axes.set_xlabel(coordinate_label(x))
+        label, self._x_scale = coordinate_axis(x, values)
+        axes.set_xlabel(label)
         if options.log:
             axes.set_yscale("symlog", linthresh=0.01, linscale=0.4)
             axes.yaxis.set_major_formatter(PLAIN)
         if self._even and values:
-            axes.set_xticks(range(len(values)), [value_text(value) for value in values])
+            shown = [value if isinstance(value, str) else value_text(self._x_scale * value) for value in values]
+            label_places(axes, shown, room_in)
             edge = 0.5 if self._words else 0.25
             axes.set_xlim(-edge, len(values) - 1 + edge)
 
     def _place(self, value: float | str) -> float:
-        return float(self._values.index(value) if self._even else value)
+        return float(self._values.index(value)) if self._even else self._x_scale * float(value)
 
     def line(self, style: SchemeStyle, line: LineStyle, conditions: Sequence[ConditionResult], aside: float) -> None:
         """Draw a scheme. Whiskers span all conditions that the panel does not tell apart; marks are their means, where
