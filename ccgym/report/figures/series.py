@@ -69,7 +69,8 @@ def series_figure(results: ExperimentResults, test: Test, options: SeriesOptions
         axes.set_xlabel("time (s)")
     label = "rate (Mbit/s)" if options.by == "scheme" else _LABELS[options.of]
     drawn.supylabel(label, color=INK, fontsize=12)
-    return finish(drawn, f"{test.title}: {label.partition(' (')[0]} over time", scheme_handles(results.styles))
+    handles = scheme_handles(results.styles) if options.by == "condition" else []
+    return finish(drawn, f"{test.title}: {label.partition(' (')[0]} over time", handles)
 
 
 def _by_scheme(panels: Sequence[Axes], results: ExperimentResults, test: Test) -> None:
