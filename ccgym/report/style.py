@@ -30,9 +30,7 @@ from PIL import Image
 
 from ccgym.files import atomic_write
 from ccgym.report.figures import FORMATS
-
-FLOW_COLORS: Final = ("#1f5fbf", "#2a8f4f", "#c8372d", "#b8860b", "#0e8c99", "#a0369c")
-"""Colors of flows 1, 2, …: Pantheon's cycle blue, green, red, yellow, cyan, magenta, darkened to be read on white."""
+from ccgym.schemes.style import FLOW_COLORS
 
 CAPACITY_COLOR: Final = "linen"
 """Fill below the link's capacity, as Pantheon has it."""
