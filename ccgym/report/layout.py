@@ -134,28 +134,30 @@ def finish(figure: Figure, title: str = "", handles: Sequence[Line2D] = (), top_
         top_in: Room that the figure has for a line of each, inches; by default 0.5, with a legend 0.82.
     """
     width, height = figure.get_size_inches()
-    lines = [part for line in title.splitlines() for part in _wrapped(line, width - 0.3)]
+    size = rcParams["axes.titlesize"]
+    title = "\n".join(wrapped(line, width - 0.3, size, "bold") for line in title.splitlines())
+    lines = title.count("\n") + 1
     rows = legend_rows(handles, width - 0.3, 10) if handles else 0
-    more = 0.21 * max(0, len(lines) - 1) + LEGEND_ROW * 10 / 72 * max(0, rows - 1)
+    more = 0.21 * (lines - 1) + LEGEND_ROW * 10 / 72 * max(0, rows - 1)
     figure.set_size_inches(width, height + more)
     height += more
     if top_in is None:
         top_in = 0.82 if handles else 0.5
-    add_title(figure, "\n".join(lines))
+    add_title(figure, title)
     if handles:
-        below = 0.2 + 0.21 * len(lines)
+        below = 0.2 + 0.21 * lines
         draw_legend(figure, handles, rows, 10, loc="upper left", bbox_to_anchor=(0.15 / width, 1 - below / height))
     ConstrainedLayoutEngine(rect=(0, 0, 1, 1 - (top_in + more) / height)).execute(figure)
     return figure
 
 
-def _wrapped(line: str, room_in: float) -> list[str]:
-    """A line of a title as lines that fit into a width."""
+def wrapped(text: str, room_in: float, size_pt: float, weight: str = "normal") -> str:
+    """A text as lines that fit into a width."""
     lines: list[str] = []
-    for word in line.split():
+    for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word
-        if lines and text_widths([longer], rcParams["axes.titlesize"], "bold")[0] <= room_in:
+        if lines and text_widths([longer], size_pt, weight)[0] <= room_in:
             lines[-1] = longer
         else:
             lines.append(word)
-    return lines
+    return "\n".join(lines)

@@ -27,6 +27,9 @@ from ccgym.schemes.style import SchemeStyle
 
 COLUMN_IN: Final = 2.9
 
+ACROSS: Final = 6
+"""Schemes side by side; further ones stand below."""
+
 ROW_IN: Final = 1.95
 
 EDGES_IN: Final = (0.7, 1.25)
@@ -132,7 +135,7 @@ class Runs:
         return handles
 
     def grid(self, rows: Sequence[str], draw: Draw, handles: Sequence[Line2D], **axes: Any) -> Figure:
-        """A figure with a column per scheme.
+        """A figure with a column per scheme, up to :data:`ACROSS` of them side by side.
 
         Args:
             rows: Labels of the vertical axes.
@@ -140,13 +143,20 @@ class Runs:
             handles: The legend.
             axes: How panels share their axes.
         """
-        columns = max(1, len(self.shown))
-        drawn = blank_figure(COLUMN_IN * columns + EDGES_IN[0], ROW_IN * len(rows) + EDGES_IN[1])
-        panels = drawn.subplots(len(rows), columns, squeeze=False, **axes)
-        for one, column in zip(self.shown, panels.T, strict=False):
+        across, high = max(1, min(ACROSS, len(self.shown))), len(rows)
+        bands = max(1, -(-len(self.shown) // across))
+        drawn = blank_figure(COLUMN_IN * across + EDGES_IN[0], ROW_IN * high * bands + EDGES_IN[1])
+        panels = drawn.subplots(high * bands, across, squeeze=False, **axes)
+        columns = [column for top in range(0, high * bands, high) for column in panels[top : top + high].T]
+        for one, column in zip(self.shown, columns, strict=False):
             draw(one, list(column))
             column[0].set_title(one.style.label, fontsize=11, color=legible(one.style.color), weight="bold")
-        for label, row in zip(rows, panels, strict=True):
+            for panel in column if bands > 1 else ():
+                panel.tick_params(labelbottom=True)
+        for column in columns[len(self.shown) :]:
+            for panel in column:
+                panel.set_visible(False)
+        for label, row in zip(list(rows) * bands, panels, strict=True):
             row[0].set_ylabel(folded(label))
         return self.finish(drawn, handles)
 

@@ -10,12 +10,15 @@ from ccgym.experiments.outcome import Test
 from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import chosen_metrics, coordinates_text, metric_label, metric_scale
 from ccgym.report.figures import Options, figure
-from ccgym.report.layout import finish, label_places
+from ccgym.report.layout import finish, label_places, wrapped
 from ccgym.report.style import INK, blank_figure, legible
 
 PANEL_IN: Final = (4.3, 3.6)
 
 ACROSS: Final = 3
+
+NAME_IN: Final = 0.3
+"""Width of a bar with its slanted name, at least, inches."""
 
 
 class BarsOptions(Options):
@@ -33,9 +36,10 @@ def bars_figure(results: ExperimentResults, test: Test, options: BarsOptions) ->
     bars, line = chosen_metrics(test, options.bars, options.line)
     found = results.of_test(test)
     conditions = found[0][1].conditions if found else ()
-    across = max(1, min(ACROSS, len(conditions)))
+    wide = max(PANEL_IN[0], 1.4 + NAME_IN * len(found))
+    across = max(1, min(int(ACROSS * PANEL_IN[0] / wide), len(conditions)))
     down = max(1, -(-len(conditions) // across))
-    drawn = blank_figure(PANEL_IN[0] * across + 0.6, PANEL_IN[1] * down + 0.9)
+    drawn = blank_figure(wide * across + 0.6, PANEL_IN[1] * down + 0.9)
     grid = list(drawn.subplots(down, across, squeeze=False).flat)
     for axes, condition in zip(grid, conditions, strict=False):
         own = [next(one for one in outcome.conditions if one.key == condition.key) for _, outcome in found]
@@ -48,16 +52,18 @@ def bars_figure(results: ExperimentResults, test: Test, options: BarsOptions) ->
             for place, one in enumerate(own)
             if (spread := one.metrics.get(line.key)) is not None
         ]
-        dots = zip(*points, strict=True) if points else ((), ())
-        above.plot(*dots, "o", color=INK, markersize=7, markeredgecolor="white", clip_on=False)
+        if points:
+            dots = zip(*points, strict=True)
+            above.plot(*dots, "o", color=INK, markersize=7, markeredgecolor="white", clip_on=False)
         above.grid(visible=False)
         above.set_ylim(bottom=0)
         above.set_ylabel(metric_label(line), color=INK)
-        label_places(axes, [style.label for style, _ in found], PANEL_IN[0] - 1.2)
+        label_places(axes, [style.label for style, _ in found], wide - 1.4)
+        axes.set_xlim(-0.6, len(found) - 0.4)
         axes.set_axisbelow(True)
         axes.set_ylim(bottom=0)
         axes.set_ylabel(metric_label(bars))
-        axes.set_title(coordinates_text(condition.at), fontsize=11)
+        axes.set_title(wrapped(coordinates_text(condition.at), wide - 1.4, 11), fontsize=11)
     for axes in grid[len(conditions) :]:
         axes.set_visible(False)
     return finish(drawn, f"{test.title}: {bars.label} (bars) and {line.label} (dots)")

@@ -70,6 +70,7 @@ def plane_figure(results: ExperimentResults, test: Test, options: PlaneOptions) 
         Line2D([], [], linestyle="", marker="o", color=MUTED, fillstyle=fill, markerfacecoloralt="white", markersize=8,
                label=coordinates_text(one.at))
         for one, fill in zip(conditions, FILLS, strict=False)
+        if len(conditions) > 1
     ]  # fmt: skip
     return finish(
         drawn, f"{test.title}: {y.label} against {x.label}", [*scheme_handles(results.styles, 8, line=False), *extra]

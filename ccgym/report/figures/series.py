@@ -15,7 +15,7 @@ from ccgym.experiments.outcome import Test
 from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import coordinates_text
 from ccgym.report.figures import Options, figure
-from ccgym.report.layout import finish, scheme_handles
+from ccgym.report.layout import finish, scheme_handles, wrapped
 from ccgym.report.style import CAPACITY_COLOR, CAPACITY_EDGE, INK, MUTED, PASS_COLOR, blank_figure, legible
 
 WIDTH_IN: Final = 13.0
@@ -55,7 +55,7 @@ def series_figure(results: ExperimentResults, test: Test, options: SeriesOptions
     else:
         for place, condition in enumerate(conditions):
             axes = grid[place // columns][place % columns]
-            axes.set_title(coordinates_text(condition.at), fontsize=11)
+            axes.set_title(wrapped(coordinates_text(condition.at), WIDTH_IN / columns - 1, 11), fontsize=11)
             _condition(axes, results, test, condition.key, options)
     for axes in grid.flat:
         for at, what in options.events.items():
