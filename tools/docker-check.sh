@@ -49,6 +49,6 @@ while IFS= read -r line; do
 done <Dockerfile
 
 # shellcheck disable=SC2086  (words)
-in_root "$work/$stage" "$folder" $entry evaluate --trace 12mbps --schemes cubic,eagle --runs 1 --runtime 5 --out out
+in_root "$work/$stage" "$folder" $entry evaluate --trace 77.72mbps --schemes cubic,eagle --runs 1 --out out
 added=$(($(du -sm "$work/$stage" | cut -f1) - $(du -sm "${TMPDIR:-/tmp}/bare-trixie-python3-python3-pip" | cut -f1)))
 echo "docker-check: the steps add $added MB to the image of Python; $((SECONDS - started)) s"

@@ -147,6 +147,11 @@ def test_what_was_lost_is_built_again(tree: Path) -> None:
     assert outstanding(tree, "dev", done="dev") == ["native", "quic"]
 
 
+def test_for_wheels_nothing_is_built_here(tree: Path) -> None:
+    (tree / "ccgym" / "_core.abi3.so").unlink()
+    assert outstanding(tree, "wheel") == ["packages:wheel"]
+
+
 @pytest.mark.parametrize("command", [["sh", "-c", "echo undefined symbol; exit 3"], ["no-such-linker"]])
 def test_a_program_that_fails_ends_set_up(tmp_path: Path, command: list[str]) -> None:
     with pytest.raises(console.SetupError):
@@ -156,7 +161,7 @@ def test_a_program_that_fails_ends_set_up(tmp_path: Path, command: list[str]) ->
 # --- Checks --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("target", ["demo", "train", "test", "test-all", "lint", "bench", "docs"])
+@pytest.mark.parametrize("target", ["demo", "train", "test", "test-all", "lint", "bench", "docs", "wheel"])
 def test_every_target_sets_up_first(target: str) -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "JOBS"))}
     done = subprocess.run(["make", "-n", target], cwd=TOOLS.parent, env=env, capture_output=True, text=True)
