@@ -10,9 +10,8 @@ cd "$(dirname "$0")/.."
 work=$(mktemp -d "${TMPDIR:-/tmp}/docker-check-XXXXXX")
 trap 'rm -rf --one-file-system "$work"' EXIT
 mkdir "$work/context"
-# The context: HEAD, without what .dockerignore leaves out.
+# The context: HEAD, without what .dockerignore leaves out. Here and below variables hold several words.
 kept=$(sed -n 's/^!//p' .dockerignore)
-# shellcheck disable=SC2086  (patterns)
 git archive HEAD $kept | tar -x -C "$work/context"
 
 stage='' variables='' folder=/ entry='' started=$SECONDS
@@ -48,7 +47,6 @@ while IFS= read -r line; do
     printf 'docker-check %4d s  %s\n' $((SECONDS - started)) "$line"
 done <Dockerfile
 
-# shellcheck disable=SC2086  (words)
 in_root "$work/$stage" "$folder" $entry evaluate --trace 77.72mbps --schemes cubic,eagle --runs 1 --out out
 added=$(($(du -sm "$work/$stage" | cut -f1) - $(du -sm "${TMPDIR:-/tmp}/bare-trixie-python3-python3-pip" | cut -f1)))
 echo "docker-check: the steps add $added MB to the image of Python; $((SECONDS - started)) s"

@@ -15,8 +15,8 @@ from tests.real_time import TRIES
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))  # a folder of scripts and no package
-bench, cargo_test, console, docs, machine, setup = map(
-    importlib.import_module, ("bench", "cargo_test", "console", "docs", "machine", "setup")
+bench, cargo_test, console, docs, machine, setup, wheel = map(
+    importlib.import_module, ("bench", "cargo_test", "console", "docs", "machine", "setup", "wheel")
 )
 sys.path.remove(str(TOOLS))
 
@@ -150,6 +150,18 @@ def test_what_was_lost_is_built_again(tree: Path) -> None:
 def test_for_wheels_nothing_is_built_here(tree: Path) -> None:
     (tree / "ccgym" / "_core.abi3.so").unlink()
     assert outstanding(tree, "wheel") == ["packages:wheel"]
+
+
+def test_a_wheel_needs_the_standard_library_of_its_target(tmp_path: Path) -> None:
+    rustc = tmp_path / "rustc"
+    rustc.write_text(f"#!/bin/sh\necho {tmp_path}/$4\n")
+    rustc.chmod(0o755)
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "libstd-1.rlib").touch()
+    toolchain = machine.Toolchain(tmp_path, (1, 85, 0))
+    wheel.add_target(toolchain, "there")
+    with pytest.raises(console.SetupError):
+        wheel.add_target(toolchain, "x86_64-pc-windows-gnu")
 
 
 @pytest.mark.parametrize("command", [["sh", "-c", "echo undefined symbol; exit 3"], ["no-such-linker"]])
