@@ -232,7 +232,7 @@ class Setup:
         """Compile the native module in release mode and put it into the package, where the checkout imports it."""
         maturin = str(self.venv / "bin" / "maturin")
         run(
-            [maturin, "develop", "--release", "--skip-install"], "compiling the native module",
+            [maturin, "develop", "--release", "--locked", "--skip-install"], "compiling the native module",
             log=self.log, env=self.inside(toolchain),
         )  # fmt: skip
 
