@@ -19,7 +19,7 @@ SETUP := PYTHON='$(PYTHON)' $(if $(JOBS),CARGO_BUILD_JOBS=$(JOBS)) tools/setup.s
 ENTER := . .venv/ccgym.env &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test test-all bench lint docs format wheel docker-check clean distclean
+.PHONY: help setup demo train test test-all bench lint site format wheel docker-check clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -48,16 +48,17 @@ bench: ## benchmarks, one JSON line {name, value, unit} each
 	@$(SETUP) --profile dev >&2
 	@$(ENTER) python tools/bench.py $(BENCH)
 
-lint: ## ruff, mypy, import-linter, links, generated files, spelling, lines, cargo fmt, clippy
+lint: ## ruff, mypy, import-linter, site with links, generated code, spelling, words, lines, cargo fmt, clippy
 	@$(SETUP) --profile test
 	@$(ENTER) JOBS='$(JOBS)' tools/check.sh lint
 
-docs: ## build the pages, with tables and figures, into docs/_build, and renew generated code
+site: ## build the documentation into site/, with tables, figures and search; open site/index.html
 	@$(SETUP) --profile test
-	@$(ENTER) python tools/figures.py && python tools/docs.py && cargo run --release --locked -q -p ccgym-protocol
+	@$(ENTER) python tools/figures.py && mkdocs build --strict
 
-format: ## put the sources into their standard form
+format: ## put the sources into their standard form, and renew generated code
 	@$(SETUP) --profile dev
+	@$(ENTER) python tools/models.py && python tools/docs.py && cargo run --release --locked -q -p ccgym-protocol
 	@$(ENTER) ruff check --fix-only --quiet . ; ruff format --quiet . && cargo fmt --all
 
 wheel: ## build the wheels for Linux (x86-64, aarch64) and the source distribution into dist
@@ -68,7 +69,7 @@ docker-check: ## run the steps of the Dockerfile in bare Debian systems, without
 	@tools/docker-check.sh
 
 clean: ## remove what was built and the caches; keep .venv and results
-	@rm -rf target dist docs/_build .cache/setup.log .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf target dist site .cache/figures .cache/setup.log .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@rm -f ccgym/_core*.so
 	@find ccgym tests tools benches -name __pycache__ -type d -prune -exec rm -rf {} +
 

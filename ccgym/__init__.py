@@ -11,7 +11,7 @@ real time (the emulated path). Start here::
     run.plot("cubic.png")
 
 Names are loaded when first used, so importing ``ccgym`` costs next to nothing and never loads torch. Gymnasium knows
-the environments (``gymnasium.make("ccgym/Aurora-v0")``) as soon as both have been imported, in whichever order.
+the environments (``gymnasium.make("ccgym/Aurora-v0")``) as soon as both have been imported, in any order.
 """
 
 from __future__ import annotations

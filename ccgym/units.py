@@ -260,7 +260,7 @@ def parse_size(value: str | int | float) -> Size:
     """Read a buffer size such as ``"94p"``, ``"30000B"``, ``"64kB"`` or ``"1.5bdp"``.
 
     Returns:
-        Packets (a positive whole number), bytes (likewise) or multiples of the bandwidth-delay product (positive).
+        Packets (a positive whole number), bytes (also positive) or multiples of the bandwidth-delay product (positive).
 
     Raises:
         UnitError: No unit, an unknown unit, zero, negative, or a fraction of a packet.

@@ -19,7 +19,7 @@ class AIMD:
 
     def on_ack(self, ack: Ack) -> None:
         if ack.in_recovery or not ack.cwnd_limited:
-            return  # what was lost is sent again first; and an idle application earns no window
+            return  # what was lost is sent again first; and the window of an idle application does not grow
         slow_start = self.cwnd < self.ssthresh
         self.cwnd += ack.acked_packets if slow_start else self.increase * ack.acked_packets / self.cwnd
 

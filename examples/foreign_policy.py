@@ -1,7 +1,7 @@
 """A policy that ccgym has no part in: plain PyTorch, a rule of its own, a network that learns it, an ONNX file.
 
-Two commands make a scheme of it (docs/deployment.md, "Networks from elsewhere"); what the network's numbers mean stands
-in ``foreign_policy.yaml`` next to this file::
+Two commands make a scheme of it (docs/guides/deploy.md, "Networks from elsewhere"); what the network's numbers mean
+stands in ``foreign_policy.yaml`` next to this file::
 
     python examples/foreign_policy.py network.onnx
     ccgym train export network.onnx --config examples/foreign_policy.yaml

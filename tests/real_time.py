@@ -38,7 +38,7 @@ def run_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
             break
         if trial < TRIES:
             time.sleep(trial)
-            item._initrequest()  # type: ignore[attr-defined]  # fixtures are made anew
+            item._initrequest()  # type: ignore[attr-defined]  # fixtures are made again
             continue
         for report in failed:
             last_line = str(report.longrepr).strip().rsplit("\n", 1)[-1]

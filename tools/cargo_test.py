@@ -52,7 +52,7 @@ class Reader:
         self._test = ""
 
     def is_shown(self, line: str) -> bool:
-        """Whether the next line is for people."""
+        """Whether the next line is text."""
         if line == "successes:":
             self._inside = True
         elif line == "failures:" or line.startswith("test result:"):

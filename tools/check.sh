@@ -21,6 +21,14 @@ quietly() {
     fi
 }
 
+# Finds the words of docs/words.txt in pages, code, configurations and templates.
+words() {
+    grep -v '^#' docs/words.txt | cut -f 1 |
+        git grep -nwiF -f /dev/stdin -- '*.md' '*.py' '*.rs' '*.yaml' '*.j2' '*.proto' '*.toml' '*.sh' '*.ipynb' || return 0
+    echo "docs/words.txt says what to write instead"
+    return 1
+}
+
 # Python's tools have the versions of constraints.txt. Which lints a Rust compiler has is its own affair: its warnings are
 # errors in continuous integration alone, where the compiler is always the same.
 lint() {
@@ -29,9 +37,10 @@ lint() {
     quietly "mypy" mypy
     quietly "stub of the native module" stubtest --concise ccgym._core
     quietly "import-linter" lint-imports
-    quietly "generated files" python tools/docs.py --check
-    quietly "links" python tools/lint_docs.py
+    quietly "generated code" python tools/models.py --check
+    quietly "site" sh -c 'd=$(mktemp -d) && mkdocs build --strict --site-dir "$d" && rm -r "$d"'
     quietly "spelling" sh -c 'git ls-files -z | xargs -0 codespell'
+    quietly "words" words
     quietly "lines" python tools/size.py --check
     quietly "cargo fmt" cargo fmt --all --check
     if [ "${CI:-}" = true ]; then

@@ -1,92 +1,136 @@
-"""Builds the pages of docs/ with their tables and figures, in docs/_build, and renews what stands in git.
+"""Hooks of the documentation site (mkdocs.yml): pages of the tree, tables, figures, and links to files of the tree.
 
 A page names a table by a line ``<!-- table: NAME -->`` and a figure by ``<!-- figure: NAME -->``; ``tools/pages`` makes
-them, a module per page. The stub of Python's models is generated too, and stands in git. Run by ``make docs``. With
-``--check`` the pages go into a temporary directory: exit status 1 when a table is unknown or cannot be made, or when
-the stub is stale.
+them, a module per page. Whatever is wrong is a warning, and ``mkdocs build --strict`` fails on it: a marker without a
+table, a table without a marker, a broken link or anchor, a page that is not in the navigation, a stale number of schemes.
+As a program it renews these numbers (``make format``).
 """
 
 from __future__ import annotations
 
+import logging
+import os
 import re
-import shutil
-import sys
-import tempfile
+from functools import cache
 from pathlib import Path
 
-import models
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 from pages import BLOCKS
 from pages.markdown import ROOT
-from pages.schemes import IMAGES
+from pages.schemes import IMAGES, counts
 
 DOCS = ROOT / "docs"
-BUILT = IMAGES.parent
-STUB = ROOT / "ccgym" / "config" / "models.pyi"
+TREE = {
+    "README.md": "index.md",
+    "ARCHITECTURE.md": "contribute/architecture.md",
+    "CONTRIBUTING.md": "contribute/index.md",
+    "CHANGELOG.md": "contribute/changelog.md",
+    "agents/README.md": "reference/agents.md",
+    "traces/README.md": "reference/traces.md",
+}
+"""Pages that stand outside docs/, and where they stand in the site."""
 MARKER = re.compile(r"^<!-- (?:table|figure): ([\w-]+) -->$", re.MULTILINE)
+COUNT = re.compile(r"(<!-- count: (\w+) -->)\d+")
+LINK = re.compile(r"\]\(([^#)\s:]+)(#[^)\s]*)?\)")
+
+log = logging.getLogger("mkdocs.hooks.docs")
 
 
-def sources() -> list[Path]:
-    """The pages as they are written."""
-    return sorted(page for page in DOCS.rglob("*.md") if BUILT not in page.parents)
+def place(file: Path) -> str:
+    """The address of a file in the site, from its root."""
+    for folder, there in ((DOCS, ""), (IMAGES, "img/")):
+        if folder in file.parents:
+            return there + file.relative_to(folder).as_posix()
+    name = file.relative_to(ROOT).as_posix()
+    return TREE.get(name) or f"tree/{name}" + (".txt" if file.suffix == ".md" else "")
 
 
-def filled(page: Path, wrong: list[str]) -> str:
-    """A page with its tables and figures; what cannot be made is added to ``wrong``."""
-    name = page.relative_to(ROOT).as_posix()
-    text, blocks = page.read_text(encoding="utf-8"), BLOCKS.get(name, {})
-    wrong += [f"{name}: has no line for {one} of tools/pages" for one in blocks.keys() - set(MARKER.findall(text))]
+def counted(text: str) -> str:
+    """A page with the numbers of schemes that there are, each behind ``<!-- count: NAME -->``."""
+    return COUNT.sub(lambda found: f"{found[1]}{counts()[found[2]]}", text)
+
+
+def target_of(page: Path, link: re.Match[str]) -> Path | None:
+    """The file of the tree that a link of a page leads to; one that starts with a slash starts at the root."""
+    target = (ROOT / link[1][1:] if link[1].startswith("/") else page.parent / link[1]).resolve()
+    return target if ROOT in target.parents and target.is_file() else None
+
+
+@cache
+def filled(name: str, text: str) -> str:
+    """A page with its tables and figures; what cannot be made is a warning."""
+    blocks = BLOCKS.get(name, {})
+    if counted(text) != text:
+        log.warning("%s: a number of schemes is stale: run `make format`", name)
+    for one in sorted(blocks.keys() - set(MARKER.findall(text))):
+        log.warning("%s: has no line for %s of tools/pages", name, one)
 
     def block(marker: re.Match[str]) -> str:
         if marker[1] not in blocks:
-            wrong.append(f"{name}: tools/pages makes no {marker[1]}, but: {', '.join(sorted(blocks)) or 'nothing'}")
+            log.warning("%s: tools/pages makes no %s, but: %s", name, marker[1], ", ".join(sorted(blocks)) or "nothing")
             return ""
         try:
             return "\n".join(blocks[marker[1]]())
-        except Exception as error:  # whatever a table is made from may be damaged: all are tried
-            wrong.append(f"{name}: {marker[1]} cannot be made: {type(error).__name__}: {error}")
+        except Exception as error:  # the data of a table may be damaged: the others are tried all the same
+            log.warning("%s: %s cannot be made: %s: %s", name, marker[1], type(error).__name__, error)
             return ""
 
     return MARKER.sub(block, text)
 
 
-def moved(page: Path, text: str) -> str:
-    """The text of a page whose links lead to the same files from docs/_build, one folder deeper."""
+def linked(page: Path, text: str) -> str:
+    """The text of a page with its links as the site has them."""
 
     def link(found: re.Match[str]) -> str:
-        target = (page.parent / found[1].partition("#")[0]).resolve()
-        built = DOCS in target.parents and (target.is_dir() or target.suffix in (".md", ".png"))
-        return found[0] if built or not target.exists() else f"](../{found[1]})"
+        target = target_of(page, found)
+        if target is None:
+            return found[0]
+        return f"]({os.path.relpath(place(target), Path(place(page)).parent)}{found[2] or ''})"
 
-    return re.sub(r"\]\(([^#)\s][^)\s]*)\)", link, text)
-
-
-def build(out: Path) -> list[str]:
-    """Write all pages into a directory; returns what is wrong."""
-    wrong: list[str] = []
-    for old in out.rglob("*.md"):
-        old.unlink()
-    for page in sources():
-        file = out / page.relative_to(DOCS)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(moved(page, filled(page, wrong)), encoding="utf-8")
-    shutil.copytree(DOCS / "img", out / "img", dirs_exist_ok=True)
-    return wrong
+    return LINK.sub(link, text)
 
 
-def main() -> int:
-    """Entry point."""
-    check = "--check" in sys.argv[1:]
-    with tempfile.TemporaryDirectory() as folder:
-        wrong = build(Path(folder) if check else BUILT)
-    stub = models.module()
-    if not check:
-        STUB.write_text(stub, encoding="utf-8")
-        print(f"pages {BUILT.relative_to(ROOT)}")
-    elif STUB.read_text(encoding="utf-8") != stub:
-        wrong.append(f"{STUB.relative_to(ROOT)} is stale: run `make docs`")
-    print("\n".join(wrong), file=sys.stderr, end="\n" if wrong else "")
-    return int(bool(wrong))
+def source(page: File) -> Path:
+    """The file in the tree that a page of the site is made from."""
+    outside = {there: ROOT / name for name, there in TREE.items()}
+    return outside.get(page.src_uri, DOCS / page.src_uri)
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Put every page of schemes and studies into the navigation."""
+    for part in config.nav or ():
+        for section, pages in part.items():
+            folder = DOCS / section.lower()
+            if len(pages) == 1 and folder.is_dir():
+                pages += sorted(place(page) for page in folder.glob("*.md") if page.name != "index.md")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> None:
+    """Add pages and files that stand outside docs/, as far as pages link to them, and the figures."""
+    for name, there in TREE.items():
+        files.append(File.generated(config, there, content=(ROOT / name).read_text(encoding="utf-8")))
+    for image in sorted(IMAGES.rglob("*.png")):
+        files.append(File.generated(config, f"img/{image.relative_to(IMAGES)}", abs_src_path=str(image)))
+    outside: set[Path] = set()
+    for page in files.documentation_pages():
+        file = source(page)
+        text = filled(file.relative_to(ROOT).as_posix(), page.content_string)
+        outside |= {target for found in LINK.finditer(text) if (target := target_of(file, found))}
+    for target in sorted(outside):
+        if place(target).startswith("tree/"):
+            files.append(File.generated(config, place(target), abs_src_path=str(target)))
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Fill in tables and figures."""
+    file = source(page.file)
+    return linked(file, filled(file.relative_to(ROOT).as_posix(), markdown))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    for page in (*DOCS.rglob("*.md"), *(ROOT / name for name in TREE)):
+        written = page.read_text(encoding="utf-8")
+        if counted(written) != written:
+            page.write_text(counted(written), encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Draws the figures of pages that take seconds into docs/_build/img: what is missing, or older than what it shows.
+"""Draws what takes seconds of the pages into .cache/figures: what is missing, or older than what it shows.
 
-Run by ``make docs``; with names as arguments, those are drawn anew.
+Run by ``make site``; with names as arguments, those are drawn again.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from pathlib import Path
 
 import numpy as np
 from pages.markdown import ROOT
-from pages.schemes import FIGURES, IMAGES
+from pages.schemes import FIGURES, picture
 
 from ccgym import _core
 from ccgym.cli.main import main as ccgym
 from ccgym.evaluation.run import contender
 from ccgym.report.style import blank_figure, house_style, save_compact
 from tests.reproduction import genuine_programs as genuine
+from tests.reproduction.report import PAGES
 
 PROGRAM_COLORS = ("#222222", "#2a8f4f", "#1f5fbf")
 """Of a program, of ours emulated, and of ours simulated."""
@@ -74,19 +75,21 @@ def draw_windows(file: Path) -> None:
 def draw(name: str) -> None:
     """Draw one."""
     kind, subject = FIGURES[name]
-    file = IMAGES / f"{name}.png"
+    file = picture(name)
     file.parent.mkdir(parents=True, exist_ok=True)
     if kind == "programs":
         draw_programs(file)
     elif kind == "windows":
         draw_windows(file)
+    elif kind == "table":
+        file.write_text(PAGES["validation"][name](), encoding="utf-8")
     elif ccgym(["plot", kind, subject, "-o", str(file)]) != 0:
         raise SystemExit(f"{name}: not drawn")
 
 
 def outdated(name: str) -> bool:
     """Whether a figure is missing, or older than the native module, its agent or its recording."""
-    file = IMAGES / f"{name}.png"
+    file = picture(name)
     kind, subject = FIGURES[name]
     recorded = {"programs": genuine.RECORDED.rglob("*.gz"), "windows": (ROOT / "schemes/tests/curves").glob("*")}
     shown = recorded[kind] if kind in recorded else (ROOT / "agents" / subject).glob("*")

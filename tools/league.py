@@ -1,8 +1,8 @@
-"""Keeps in docs/data what docs/league.md shows of the experiment: its rankings.
+"""Keeps in docs/data what docs/studies/league.md shows of the experiment: its rankings.
 
 python evaluate.py --experiment league
 python tools/league.py results/league
-make docs
+make site
 """
 
 from __future__ import annotations

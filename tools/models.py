@@ -1,9 +1,14 @@
-"""Writes ``ccgym/config/models.pyi``: the models that are built when ccgym starts, for editors and type checkers."""
+"""Writes ``ccgym/config/models.pyi``: the models that are built when ccgym starts, for editors and type checkers.
+
+Run by ``make format``; with ``--check`` it only says, by exit status 1, whether the file is stale.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 import types
+from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -12,7 +17,7 @@ from pydantic_core import PydanticUndefined
 
 from ccgym.config import models
 
-HEAD = '''"""Written by `make docs` from what the native core declares; see models.py."""
+HEAD = '''"""Written by `make format` from what the native core declares; see models.py."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -71,3 +76,11 @@ def module() -> str:
                 lines.append(f"    {key}: {written(field.annotation)}{given}")
         blocks.append("\n".join([f"class {name}({base}):", *lines, ""]))
     return "\n".join(blocks)
+
+
+if __name__ == "__main__":
+    stub = Path(models.__file__).with_suffix(".pyi")
+    if "--check" not in sys.argv[1:]:
+        stub.write_text(module(), encoding="utf-8")
+    elif stub.read_text(encoding="utf-8") != module():
+        raise SystemExit(f"{stub} is stale: run `make format`")

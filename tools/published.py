@@ -1,8 +1,8 @@
-"""Keeps in docs/data what docs/published.md shows of ours next to what was published.
+"""Keeps in docs/data what docs/studies/published.md shows of ours next to what was published.
 
 python tools/published.py runs results/77.72mbps results/77.72mbps-emulated
 python tools/published.py expectations
-make docs
+make site
 
 ``runs`` takes results directories of ``evaluate.py``. ``expectations`` runs those tests of the core that
 docs/data/published.csv names, and keeps what each found next to a published number.

@@ -35,8 +35,8 @@ from machine import Toolchain, ensure_system, find_toolchain, minimum_rust
 PROFILES: dict[str, tuple[str, ...]] = {
     "demo": ("report",),
     "train": ("report", "train"),
-    "test": ("report", "train", "dev"),
-    "dev": ("report", "ray", "train", "dev"),
+    "test": ("report", "train", "docs", "dev"),
+    "dev": ("report", "ray", "train", "docs", "dev"),
     "wheel": ("wheel",),
 }
 

@@ -87,7 +87,7 @@ def _part(
     """Run a part and write its report.
 
     Returns:
-        What the table says of it, what each scheme came to in its experiments, and how many runs failed.
+        What the table says of it, what each scheme reached in its experiments, and how many runs failed.
     """
     from ccgym.experiments.load import load_experiment
 

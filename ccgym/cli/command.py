@@ -1,5 +1,5 @@
-"""What a command is: its options are declared once, and from them come its parser, its help, docs/commands.md and
-shell completion.
+"""What a command is: its options are declared once, and its parser, its help, its section of
+docs/reference/commands.md and shell completion follow.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def attributes(options: Options) -> list[str]:
 
 
 def _argument(said: re.Match[str], text: str, reads: Mapping[str, Read]) -> tuple[list[str], dict[str, Any]]:
-    """What argparse is told of an option or argument."""
+    """What argparse gets for an option or argument."""
     *names, last = said["form"].split(", ")
     name, _, value = last.partition(" ")
     is_option, dest, default = name.startswith("-"), _attribute(said), said["default"]

@@ -234,7 +234,7 @@ def _environment(environment: EnvironmentConfig) -> dict[str, Any]:
     }
 
 
-# --- For people ---------------------------------------------------------------------------------------------------
+# --- As text ---------------------------------------------------------------------------------------------------
 
 
 def _print(description: Mapping[str, Any], full: bool) -> None:

@@ -67,7 +67,7 @@ _EXAMPLES: Final = """\
   ccgym evaluate --trace 77.72mbps --schemes cubic,bbr,fixed_window:cwnd=690 --runs 10
       three schemes, one of them with a parameter (further parameters: NAME:A=1:B=2)
   ccgym evaluate --trace 77.72mbps --schemes cubic,examples/aimd.py:AIMD:beta=0.7
-      a scheme written in Python, with a parameter of its constructor (docs/python-schemes.md)
+      a scheme written in Python, with a parameter of its constructor (docs/guides/write-a-cca.md)
   ccgym evaluate --trace 77.72mbps --schemes aurora,runs/aurora-1-1,bbr,cubic
       learned schemes next to classic ones: a pretrained policy, and one that `ccgym train` made
       (after `ccgym train export runs/aurora-1-1`)
@@ -76,7 +76,7 @@ _EXAMPLES: Final = """\
   ccgym evaluate --trace 77.72mbps --backend emulated --schemes tcp:bbr,tcp:cubic,bbr,cubic
       the same path with real packets in real time: the kernel's BBR and Cubic next to ours
   ccgym evaluate --remote me@far.example.org:ccgym --schemes tcp:cubic,bbr --ntp-addr pool.ntp.org
-      no emulation: from this machine to another one, which SSH reaches (docs/remote.md)
+      no emulation: from this machine to another one, which SSH reaches (docs/guides/two-machines.md)
   ccgym evaluate --trace 77.72mbps --schemes bbr,bbr+cubic,bbr+cubic@10s
       BBR alone, with a Cubic flow from the beginning, and with one that starts after 10 s
   ccgym evaluate --experiment calibrated
@@ -339,7 +339,7 @@ COMMAND: Final = Command(
     options={
         "# path, or experiment (one of the four, with --remote below)": "",
         **PATH,
-        "--experiment NAME|FILE": "an experiment: a YAML file (docs/experiments.md), or one that comes with ccgym, "
+        "--experiment NAME|FILE": "a YAML file (docs/guides/experiments.md), or an experiment that comes with ccgym, "
         "such as calibrated, a scorecard over 42 paths; or stress_tests, stress tests where learned congestion control "
         "is known to fail",
         "# what to run": "",
@@ -370,7 +370,7 @@ COMMAND: Final = Command(
         **cluster("make the runs"),
         "--max-memory SIZE": "max memory of each simulation, as in 8GB; one that needs more ends in an error "
         "(default: 4GB)",
-        "# between two machines (docs/remote.md)": "",
+        "# between two machines (docs/guides/two-machines.md)": "",
         **REMOTE,
         "# output": "",
         **output("the results", "results/NAME of path or experiment, with -BACKEND where packets are real"),

@@ -58,7 +58,7 @@ def cluster(what: str) -> Options:
     """The option ``--cluster``; ``what`` runs there."""
     return {
         "--cluster auto|ADDRESS": f"{what} on a Ray cluster: the one at this address, or auto, the one that runs on "
-        "this machine or else one that is started for this command (docs/cluster.md; needs the extra `ray`)"
+        "this machine or else one that is started for this command (docs/guides/cluster.md; needs the extra `ray`)"
     }
 
 

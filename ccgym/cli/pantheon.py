@@ -179,7 +179,7 @@ COMMAND: Final = Command(
     "pantheon",
     description="""\
 Pantheon's programs by their own words: test.py, plot.py, report.py and analyze.py, with their
-options. docs/pantheon.md says what is different.
+options. docs/guides/from-pantheon.md says what is different.
 """,
     examples="""\
   ccgym pantheon test local --schemes "cubic bbr" --run-times 3 -t 30 --data-dir data \\

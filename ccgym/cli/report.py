@@ -38,7 +38,7 @@ def analyze(arguments: argparse.Namespace) -> int:
                 "options-conflict",
                 "--out or --config with a directory of ccgym's own",
                 where=str(directory),
-                expected="the directory, and --schemes: its report is made anew in place",
+                expected="the directory, and --schemes: its report is made again there",
             )
         out = directory
         results = results if schemes is None else results.only(schemes)
@@ -129,7 +129,7 @@ Pantheon's is changed; what is made of it goes into a directory of its own.
   ccgym report analyze up.log
       what mm-link --uplink-log=up.log wrote: rates, and the delay of its queue
   ccgym report analyze results/77.72mbps
-      the report of an evaluation of ours, made anew from its results
+      the report of an evaluation of ours, made again from its results
 """,
     options={
         "DIRECTORY|LOG as directory": "what test.py, or ccgym evaluate, wrote: merged or raw logs of the tunnel, "

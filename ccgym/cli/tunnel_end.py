@@ -1,4 +1,4 @@
-"""``ccgym tunnel-end``: what runs on the other machine of a run between two. Not for people.
+"""``ccgym tunnel-end``: what runs on the other machine of a run between two. Not meant to be typed.
 
 It says hello, takes a request of one line of JSON from standard input, and answers in such lines on standard output
 (:mod:`ccgym.emulation.remote_end`). When its standard input closes, it ends what it started, and itself.
@@ -97,7 +97,7 @@ def _serve(line: bytes) -> None:
 
 def _plan(data: Mapping[str, Any]) -> Plan:
     plan = Plan.unpacked(data)
-    plan.document(Path())  # All that a run process is told.
+    plan.document(Path())  # All that a run process gets.
     if not 0 < plan.duration_s < math.inf:
         raise ValueError(f"a run of {plan.duration_s} s")
     return plan

@@ -70,7 +70,7 @@ class AgentConfig(Agent):
         """What the agent observes, does and optimizes, in the core's words.
 
         Returns:
-            ``observation``: rows with index, name, unit, low, high and formula; ``action`` likewise; ``reward``: rows
+            ``observation``: rows with index, name, unit, low, high and formula; ``action``: the same; ``reward``: rows
             with name, unit, weight and formula; ``clock``, ``startup``, ``guard``: texts; ``expert``: text or ``None``.
         """
         described: dict[str, Any] = json.loads(_core.describe_agent(self.json_text()))

@@ -93,7 +93,7 @@ def read_table(file: Path) -> dict[str, WindowRow]:
             f"columns {', '.join(reader.fieldnames or ())}",
             where=str(file),
             expected=", ".join(COLUMNS),
-            hint="`ccgym paths best-cwnd` writes it anew",
+            hint="`ccgym paths best-cwnd` writes it again",
         )
     rows: dict[str, WindowRow] = {}
     for cells in reader:
@@ -134,7 +134,7 @@ def best_window_of(path: object) -> int | None:
         path: A :class:`NetworkPath`; anything else is not in the table.
 
     Returns:
-        Packets of 1500 bytes, or ``None``: also where no constant window comes to :data:`MIN_SHARE`.
+        Packets of 1500 bytes, or ``None``: also where no constant window reaches :data:`MIN_SHARE`.
     """
     if not isinstance(path, NetworkPath):
         return None

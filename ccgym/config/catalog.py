@@ -174,7 +174,7 @@ def path_entry(name: str) -> tuple[str, PathEntry]:
         Its proper name and its entry.
 
     Raises:
-        PathNotFoundError: With a near miss.
+        PathNotFoundError: With a suggestion.
     """
     names = path_names()
     proper = names.get(name)
@@ -197,7 +197,7 @@ def resolve_trace(reference: str) -> TraceSource:
     """Find a trace by name or file; the module's text says where it looks.
 
     Raises:
-        PathNotFoundError: With a near miss.
+        PathNotFoundError: With a suggestion.
         PlatformError: A recorded trace whose package is not installed.
     """
     if reference in _RECEIVED:

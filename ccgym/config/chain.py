@@ -67,7 +67,7 @@ def once(make: _Make) -> _Make:
     @wraps(make)
     def made(path: Chain, *arguments: Any) -> Any:
         known = _MADE.setdefault(path, {})
-        # A trace is the same object until its file is written anew.
+        # A trace is the same object until its file is written again.
         key = (make, arguments, *path.traces().values())
         if key not in known:
             known[key] = make(path, *arguments)

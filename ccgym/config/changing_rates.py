@@ -86,7 +86,7 @@ class Changing(Strict):
         return {"rate.max": self.max, "rate.min": self.min, "rate.every": self.every}
 
     def rows(self) -> list[ParameterRow]:
-        """The same for people."""
+        """The same as text."""
         more = ("", ", up to rate.max", f", on a grid of {format_time(self.grid)}")
         return [parameter_row(name, one, text) for (name, one), text in zip(self.ranges().items(), more, strict=True)]
 
@@ -141,7 +141,7 @@ class Staircase(Strict):
         return {"rate.top": self.top}
 
     def rows(self) -> list[ParameterRow]:
-        """The same for people."""
+        """The same as text."""
         low = f"; in {self.steps} steps to {100 * self.bottom:g} % of it and up again in {format_time(self.period)}"
         return [parameter_row("rate.top", self.top, low)]
 

@@ -32,7 +32,7 @@ from ccgym.errors import ConfigError, shown
 
 @runtime_checkable
 class Curriculum(Protocol):
-    """What a trainer needs of a curriculum. It may learn from what it is told, or just follow a plan."""
+    """What a trainer needs of a curriculum. It may learn from what it gets, or just follow a plan."""
 
     def distribution(self, progress: float) -> PathDistribution:
         """The distribution to draw from now on; ``progress`` is the share of the training steps done, from 0 to 1."""
@@ -81,7 +81,7 @@ class Stages(Strict):
         return self
 
     def summary(self) -> str:
-        """One line for people."""
+        """One line of text."""
         return f"a curriculum of {len(self.stages)} stages"
 
     def rows(self) -> list[ParameterRow]:

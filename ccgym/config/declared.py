@@ -61,7 +61,7 @@ class Declared(Strict):
         return {name: plain(value) for name, value in values.items() if value is not None}
 
     def words(self) -> str:
-        """A few words for people."""
+        """A few words."""
         written = self.model_dump(mode="json")
 
         def text(slot: re.Match[str]) -> str:
@@ -105,7 +105,7 @@ def kinds_of(union: Any, tag: str = "kind") -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class OneOf:
-    """Metadata of a union of models: reads short forms, and refuses an unknown kind with a near miss."""
+    """Metadata of a union of models: reads short forms, and refuses an unknown kind with a suggestion."""
 
     what: str
     """The noun for one of them, in errors."""
@@ -316,7 +316,7 @@ HOSTS: Final[dict[str, dict[str, Any]]] = {
     "kernel": {"wakeup": "20us", "batch": 2},
     "quic": {"wakeup": "2ms", "batch": 10, "busy": "100us"},
 }
-"""Hosts by name, as measured (``docs/evaluation.md#hosts``)."""
+"""Hosts by name, as measured (``docs/guides/flows.md#hosts``)."""
 
 
 # --- Agents -------------------------------------------------------------------------------------------------------

@@ -297,7 +297,7 @@ class Mixture(PathDistribution):
 
 
 def _read(value: object) -> object:
-    """Turn the short forms into mappings, and refuse an unknown ``kind`` with a near miss."""
+    """Turn the short forms into mappings, and refuse an unknown ``kind`` with a suggestion."""
     if isinstance(value, str):
         if value in presets():
             return {key: part for key, part in presets()[value].items() if key != "source"}

@@ -65,7 +65,7 @@ class GrowingPlan(Strict):
 
     @abstractmethod
     def summary(self) -> str:
-        """One line for people."""
+        """One line of text."""
 
     def rows(self) -> list[ParameterRow]:
         """The numbers that are drawn."""
@@ -97,7 +97,7 @@ def grown_weights(count: int, weight: float) -> list[float]:
 
 
 class GapSearch(GrowingPlan):
-    """Genet: where a baseline earns most more than the policy is searched for again and again, and joins."""
+    """Genet: points where a baseline's reward most exceeds the policy's are searched for repeatedly, and join."""
 
     kind: Literal["gap_search"] = "gap_search"
     every: int = Field(default=72_000, ge=1)
@@ -117,7 +117,7 @@ class GapSearch(GrowingPlan):
     def summary(self) -> str:
         return (
             f"{self.paths.summary()}; every {self.every:,} steps the one of {self.random + self.guided} points joins "
-            f"where {self.baseline} earns most more than the policy"
+            f"where {self.baseline}'s reward most exceeds the policy's"
         )
 
 

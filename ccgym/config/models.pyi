@@ -1,4 +1,4 @@
-"""Written by `make docs` from what the native core declares; see models.py."""
+"""Written by `make format` from what the native core declares; see models.py."""
 
 from typing import Any, Literal, TypeAlias
 

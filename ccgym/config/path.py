@@ -81,7 +81,7 @@ class NetworkPath(Chain):
         chain: Elements in full, the outermost first; this is what a path is made of, however it was given.
         links: Several links in a row by name, the sender's first: each a path of its own. Flows have a ``route`` over
             some of them; a flow without one crosses all.
-        name, title, source: For people.
+        name, title, source: Texts to display.
 
     Raises:
         ConfigError: Something is missing, contradictory or out of range.
@@ -178,7 +178,7 @@ class NetworkPath(Chain):
         """Look up a path of the catalog, ``traces/paths.yaml``; ``ccgym paths`` lists them.
 
         Raises:
-            PathNotFoundError: With a near miss.
+            PathNotFoundError: With a suggestion.
         """
         return _named(cls, path_entry(name)[0], traces_directory())
 

@@ -69,7 +69,7 @@ class SampledPath:
 
     @property
     def start_rate_mbps(self) -> float | None:
-        """The rate with which the flow shall start, Mbit/s; ``None`` leaves that to the agent."""
+        """The rate with which the flow starts, Mbit/s; ``None`` leaves that to the agent."""
         return self.numbers.get("start_rate_mbps")
 
     @classmethod
@@ -166,7 +166,7 @@ _RATES: Final = ("rate_mbps", "start_rate_mbps")
 
 
 class ParameterRow(TypedDict):
-    """One parameter of a path distribution, for people and for JSON."""
+    """One parameter of a path distribution, as text and for JSON."""
 
     name: str
     """Dotted where parts have parameters of the same name."""
@@ -200,7 +200,7 @@ class PathDistribution(Strict):
 
     @abstractmethod
     def summary(self) -> str:
-        """One line for people."""
+        """One line of text."""
 
     @abstractmethod
     def rows(self) -> list[ParameterRow]:

@@ -105,6 +105,6 @@ def _name_of(item: Node) -> str | None:
 
 
 def _is_same_kind(before: dict[str, Node], over: dict[str, Node], place: str) -> bool:
-    """Whether the keys of two mappings mean the same; that of an algorithm is told by its name."""
+    """Whether the keys of two mappings mean the same; that of an algorithm is known by its name."""
     tag = "name" if place == "algorithm" else "kind"
     return over.get(tag, _ABSENT).value in (None, before.get(tag, _ABSENT).value)

@@ -157,7 +157,7 @@ def load_model(path: str | os.PathLike[str], model: type[_M], overrides: Iterabl
             from 0 (``flows.0.scheme=bbr``). Or, from Python, a mapping of such keys to values: ``{"a.b": c}``.
 
     Raises:
-        ConfigError: With ``file:line: key path``, what stands there, what could, and a near miss for unknown keys.
+        ConfigError: With ``file:line: key path``, what stands there, what could, and a suggestion for unknown keys.
     """
     loaded = load_yaml(path)
     if loaded.data is None:
@@ -363,7 +363,7 @@ def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
 
 
 def _tags(model: type[BaseModel]) -> tuple[object, ...]:
-    """The values by which a model is told from the others of its union: of its key ``kind`` or ``name``."""
+    """The values by which a model differs from the others of its union: of its key ``kind`` or ``name``."""
     fields = [model.model_fields[key] for key in ("kind", "name") if key in model.model_fields]
     return tuple(tag for field in fields for tag in (*get_args(field.annotation), field.default))
 

@@ -7,7 +7,7 @@ its place, and the largest distance from it becomes a symbol of its own (for tan
 answer outside of them. They are not tight: an answer within them may never be given. Values that have symbols in common
 keep them, which is why bounds on a difference of two scores are much closer than the difference of their bounds.
 
-A decision tree is not bounded but walked, to every leaf that an input of the box comes to: which actions it can choose
+A decision tree is not bounded but walked, to every leaf that an input of the box reaches: which actions it can choose
 is exact.
 """
 

@@ -124,7 +124,7 @@ class Visits:
 def certify(
     policy: LearnedPolicy, *, episodes: int = 64, boxes: int = 500, noise: float = 0.05, seed: int = 1
 ) -> Certificate:
-    """Bound a policy's answers around states that it comes to on paths of its own training.
+    """Bound a policy's answers around states that it reaches on paths of its own training.
 
     Args:
         policy: Which.

@@ -1,6 +1,6 @@
 """A network that was made outside ccgym, as an ONNX file in float32: what ``torch.onnx.export`` writes.
 
-A policy of ccgym computes in float64 between float32 inputs and outputs (``docs/deployment.md`` says why), from
+A policy of ccgym computes in float64 between float32 inputs and outputs (``docs/guides/deploy.md`` says why), from
 constants that are all initializers. Here a given file becomes such a one: every weight is widened, constants of nodes
 become initializers, and operations that are easily said by others are. What the result may hold the native core
 checks, as of any policy. Both files are run side by side: the given one in float32 is what the export is compared with.

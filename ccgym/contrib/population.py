@@ -1,7 +1,7 @@
 """Several trainings of one configuration on a Ray cluster: seeds, and settings that are varied.
 
 Ray Tune gives each its processor, and begins one again that lost its machine. What runs there is ``ccgym train``, in an
-ordinary run directory: it continues from its newest checkpoint and comes to the same weights. So nothing depends on
+ordinary run directory: it continues from its newest checkpoint and has the same weights. So nothing depends on
 where a training ran, and the same command goes on after the driver was killed. Run directories have to be on a disk
 that all machines share, under one path.
 """

@@ -63,7 +63,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class SeedRecord:
-    """What became of one seed."""
+    """The result of one seed."""
 
     seed: int
     run_dir: Path
@@ -110,7 +110,7 @@ class SeedRecord:
         }
 
     def line(self) -> str:
-        """For people."""
+        """As text."""
         reached = self.reached
         when = "never" if reached is None else f"after {reached.wall_s:.0f} s ({reached.step:,} steps)"
         return (
@@ -314,7 +314,7 @@ def _fraction(measured: Baselines, reward: float) -> float:
             "out-of-range",
             f"the oracle's mean reward is {measured.rewards.get(ORACLE, float('nan')):.4g}",
             expected="one above zero, so that others are fractions of it",
-            hint="add a term to the reward that it earns by",
+            hint="add a term to the reward that the scheme can increase",
         )
     return fraction
 

@@ -1,4 +1,4 @@
-"""Jobs: what a process that meets real packets is told, as one JSON document (``crates/ccgym-net/src/job.rs``).
+"""Jobs: what a process with real packets gets, as one JSON document (``crates/ccgym-net/src/job.rs``).
 
 This module imports nothing that is slow: ``ccgym shell`` uses it in every start.
 """
@@ -58,7 +58,7 @@ def memory(kind: str, fields: Mapping[str, Any]) -> Memory:
 
     Args:
         kind: ``shell``, ``sender``, ``receiver``, ``run`` or ``doctor``.
-        fields: What that job is told.
+        fields: What that job gets.
     """
     return Memory("job", json.dumps({kind: fields}).encode())
 

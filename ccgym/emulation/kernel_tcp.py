@@ -35,14 +35,14 @@ LABELS: Final = {
     "westwood": "Westwood+",
     "yeah": "YeAH",
 }
-"""Names for people of the algorithms that kernels are known to have."""
+"""Labels of the algorithms that kernels are known to have."""
 
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,14}")
 """What a name looks like (the kernel's limit is 15 characters)."""
 
 
 def label(algorithm: str) -> str:
-    """The name for people: ``TCP BBR (kernel)``."""
+    """The label: ``TCP BBR (kernel)``."""
     return f"TCP {LABELS.get(algorithm, algorithm)} (kernel)"
 
 

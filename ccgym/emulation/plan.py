@@ -1,4 +1,4 @@
-"""What a run process is told: the simulator's own specification, and the files that it refers to."""
+"""What a run process gets: the simulator's own specification, and the files that it refers to."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Plan:
         }
 
     def _path(self, status: str) -> dict[str, Any]:
-        """What is told about the path, besides the specification."""
+        """What is passed on about the path, besides the specification."""
         if self.tunnel is not None:
             return {**asdict(self.tunnel), "status": status}
         return {"shells": [list(shell) for shell in self.mahimahi]} if self.mahimahi else {}

@@ -2,7 +2,7 @@
 
 The child watches its standard input: it is never written to, and when it closes, because we closed it or because this
 process died, the child takes down what it made and exits. Job and result lie in memory, under file descriptors that
-both hold: nothing is left on any disk, whichever process is killed.
+both hold: nothing is left on any disk, no matter which process is killed.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def make(key: str, source: PythonSource) -> type:
             f"class {source.name} handles no event",
             where=_place(source.file, getattr(made, "__firstlineno__", None)),
             expected=f"at least one of {', '.join(METHODS[1:])}",
-            hint="docs/python-schemes.md shows an example",
+            hint="docs/guides/write-a-cca.md shows an example",
         )
     _MADE[key] = (source, made)
     return made

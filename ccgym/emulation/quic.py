@@ -19,7 +19,7 @@ PROGRAM: Final = "ccgym-quic"
 """The program (``crates/optional/quic-flows``), which no wheel contains."""
 
 LABELS: Final = {"cubic": "Cubic", "bbr": "BBR", "reno": "Reno"}
-"""The library's own congestion controllers, with their names for people."""
+"""The library's own congestion controllers, with their labels."""
 
 ANSWER_S: Final = 5.0
 """How long the program may take to say which controllers it has, seconds."""
@@ -47,7 +47,7 @@ def why_unavailable() -> str | None:
 
 
 def labels() -> Mapping[str, str]:
-    """The congestion controllers, with their names for people.
+    """The congestion controllers, with their labels.
 
     Those that the program here was built with, of which some may be a user's own; without the program the library's.
     """
@@ -78,5 +78,5 @@ def _checksum_of(path: Path, _changed_ns: int) -> str:
 
 
 def label(algorithm: str) -> str:
-    """The name for people: ``QUIC BBR (quinn)``."""
+    """The label: ``QUIC BBR (quinn)``."""
     return f"QUIC {labels().get(algorithm, algorithm)} (quinn)"

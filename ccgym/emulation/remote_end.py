@@ -323,7 +323,7 @@ class RemoteEnd:
 
 
 def remote_command(hosts: Hosts) -> str:
-    """What the shell of the other machine is told: in a checkout the program of its environment."""
+    """What the shell of the other machine runs: in a checkout the program of its environment."""
     folder = hosts.folder.rstrip("/")
     if not folder:
         return f"ccgym {COMMAND}"

@@ -1,4 +1,4 @@
-"""What ``ccgym shell`` is told about its path: elements in the native core's form, traces, logs, and labels.
+"""What ``ccgym shell`` gets about its path: elements in the native core's form, traces, logs, and labels.
 
 A path comes as mahimahi's shells, by name or YAML file, or as JSON. Reading mahimahi's shells imports nothing slow.
 """
@@ -40,7 +40,7 @@ class ShellPath:
     notes: list[str] = field(default_factory=list)
 
     def fields(self) -> dict[str, Any]:
-        """What the job is told."""
+        """What the job gets."""
         return {
             "path": self.elements,
             "origin": self.origin,

@@ -1,7 +1,7 @@
 """Environments: a learning sender on a path, simulated or real, with the interfaces of the common training libraries.
 
 ===================  =================================================================================
-``registration``     the ids ``ccgym/Link-v0``, ``ccgym/Aurora-v0`` … and how Gymnasium comes to know them
+``registration``     the ids ``ccgym/Link-v0``, ``ccgym/Aurora-v0`` … and how Gymnasium learns them
 ``config``           the section ``environment`` of a configuration file
 ``settings``         what an environment is made of, from such a file and keyword arguments
 ``episode``          one episode: a drawn path, its seed, and the simulator's specification

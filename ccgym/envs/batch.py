@@ -271,7 +271,7 @@ class EpisodeBatch(ABC):
 
         Returns:
             Actions (rows × action size; a discrete one is its index), and the expert's target (rows): bit/s where the
-            agent steers the rate, else packets. NaN in rows that are not due or for which the expert knows nothing yet.
+            agent steers the rate, else packets. NaN in rows that are not due or for which the expert has no answer yet.
 
         Raises:
             ConfigError: The agent has no expert, or not one that can be asked here.

@@ -41,7 +41,7 @@ DEFAULT_STEPS: Final = 400
 
 
 class EpisodeLimits(Strict):
-    """When an episode ends, whichever comes first. Both truncate: a flow never terminates by itself."""
+    """When an episode ends, the first of both. Both truncate: a flow never terminates by itself."""
 
     steps: int | None = Field(default=None, ge=1)
     """Decisions."""

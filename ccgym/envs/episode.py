@@ -90,7 +90,7 @@ def draw_episode(
         duration_ns: Its length in virtual time. ``None``: long enough that its steps end it; but where the capacity
             changes over time, as long as it is known, :data:`~ccgym.config.sampled_path.DEFAULT_DURATION_NS`.
         agent: What steers the learners. If its expert keeps the best window of a path, a flow that has a known path to
-            itself is told that path's.
+            itself gets that path's.
         earlier: Flows of earlier selves, after all others.
     """
     known_ns = duration_ns or DEFAULT_DURATION_NS

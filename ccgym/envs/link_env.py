@@ -41,7 +41,7 @@ class LinkEnv(EnvironmentBase, gymnasium.Env[Observation, Any]):
 
     Args:
         config: Where defaults come from: a YAML file with the sections ``agent`` and ``environment``, or the name of
-            one that comes along (``"aurora"``). The registered ids set it.
+            one that comes with ccgym (``"aurora"``). The registered ids set it.
         render_mode: ``"ansi"`` or ``"rgb_array"``.
         **arguments: The fields of :class:`~ccgym.envs.settings.Arguments`: ``path``, ``agent``, ``flows`` …
 

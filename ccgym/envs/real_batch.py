@@ -186,9 +186,7 @@ class RealBatch(EpisodeBatch):
             ConfigError: It has not.
         """
         if not self._summaries[index]:
-            raise ConfigError(
-                "call-order", "an episode under way", expected="its end: only then is it known what it came to"
-            )
+            raise ConfigError("call-order", "an episode under way", expected="its end: only then its result is known")
         return self._summaries[index]
 
     @override

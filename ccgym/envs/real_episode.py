@@ -29,7 +29,7 @@ STALL_S: Final = 60.0
 """So has one in which no decision interval closes for this long, seconds."""
 
 SUMMARY_S: Final = 2.0
-"""How long a flow that is told to stop has to report its summary, seconds."""
+"""How long a flow that must stop has to report its summary, seconds."""
 
 POLL_S: Final = 0.2
 """How often a wait checks that the run process is alive, seconds."""

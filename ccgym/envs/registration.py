@@ -1,4 +1,4 @@
-"""The environments' ids, and how Gymnasium comes to know them.
+"""The environments' ids, and how Gymnasium learns them.
 
 ``import ccgym`` is enough, before or after ``import gymnasium``: Gymnasium 1.x does not read entry points of installed
 packages, and ``import ccgym`` does not load Gymnasium (a quarter of a second). So either it is there already and the

@@ -246,7 +246,7 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         of the next one.
 
         Returns:
-            A copy, ``(num_envs, action size)``; a discrete action is its index. NaN where the expert knows nothing yet.
+            A copy, ``(num_envs, action size)``; a discrete action is its index. NaN where the expert has no answer yet.
 
         Raises:
             ConfigError: The agent has no expert, or its packets travel for real.
@@ -259,7 +259,7 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
 
         Returns:
             A copy, ``(num_envs, actions)``: packets or bit/s, or logarithms of ratios, as the expert measures. NaN
-            where the expert knows nothing yet.
+            where the expert has no answer yet.
         """
         return np.array(self._batch.refresh_label_distances())
 

@@ -1,6 +1,6 @@
 """ccperf's metrics by name, and further ones in its manner: layer, unit, formula, and which values are the better ones.
 
-``docs/metrics.md`` and the tables of experiments and pages are made from this.
+``docs/reference/metrics.md`` and the tables of experiments and pages are made from this.
 """
 
 from __future__ import annotations

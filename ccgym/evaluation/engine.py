@@ -106,7 +106,7 @@ class RunOutcome:
 
 @dataclass(frozen=True)
 class Made:
-    """What a run came to, before it is kept."""
+    """The result of a run, before it is kept."""
 
     stored: StoredRun | None
     """None where it could not be made."""
@@ -178,7 +178,7 @@ def measure(
         jobs: Runs at a time; by default all processors simulate, and real packets have the machine to themselves.
         observer: Receives the progress.
         repeat_limited: How often a run of real packets is tried again whose schedule the machine could not hold, also
-            one that is there from before. The first that it held counts, otherwise the last; what the packets came to
+            one that is there from before. The first that it held counts, otherwise the last; the result of the packets
             plays no part.
         retries: How often a run of real packets that ends in an error is tried again. A simulation would end in the
             same one.

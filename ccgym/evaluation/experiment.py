@@ -206,7 +206,7 @@ class Experiment:
 
     def continues(self, there: Mapping[str, Any]) -> bool:
         """Whether results with these parameters are of this experiment before Python classes were edited, or QUIC
-        controllers of one's own built anew.
+        controllers of one's own built again.
 
         Their content is in the digests of runs: runs of the two never meet.
         """

@@ -41,7 +41,7 @@ LONG_IN_RTTS: Final = 5.0
 """Gaps and queues matter when they are longer than this many base round-trip times."""
 
 UNFAIR_JAIN: Final = 0.8
-"""Shares of flows below this index of Jain's are told: of two flows one got more than three times the other's."""
+"""Shares of flows below this index of Jain's are reported: of two flows one got more than three times the other's."""
 
 BACKLOG_LOSS: Final = 0.02
 """Packets on their way at the end of a run are noted from this fraction of loss on."""

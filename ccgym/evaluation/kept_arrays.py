@@ -61,5 +61,5 @@ def read_arrays(file: Path, read: Callable[[Mapping[str, npt.NDArray[Any]]], _Re
             f"what is kept of a run cannot be read: {error!r}",
             where=str(file),
             expected="what `ccgym evaluate` wrote",
-            hint="run the same evaluation again: it notices, and runs this one anew",
+            hint="run the same evaluation again: it notices, and runs this one again",
         ) from error

@@ -1,4 +1,4 @@
-"""Who is told how work goes."""
+"""Observers of how work goes."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Record:
     """Every event of the links, which mahimahi's logs and the ``#`` lines of Pantheon's need."""
     max_memory: str = MAX_MEMORY
     """Bytes that the simulator may hold for the run, with a unit: packets in flight, logs, series. One that needs more
-    ends in an error which says for what. Real paths do not heed it."""
+    ends in an error which says for what. Real paths ignore it."""
 
 
 @dataclass(frozen=True)

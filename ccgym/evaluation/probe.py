@@ -1,7 +1,7 @@
 """Probing an empty real path before schemes run over it: what a few packets wait on a path with nothing else on it.
 
 A path whose empty delay is not its own gives precise numbers that mean nothing: a student's report compared schemes
-over a trace that delivered nothing for 1.5 s at a time, and measured that (``docs/assignment.md``).
+over a trace that delivered nothing for 1.5 s at a time, and measured that (``docs/guides/teaching.md``).
 """
 
 from __future__ import annotations

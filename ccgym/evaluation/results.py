@@ -1,7 +1,7 @@
 """The results of an experiment: every run, summarized per scheme, with a versioned form on disk.
 
 ``results.json`` holds what Pantheon's files have no place for: seeds, capacity, versions, trajectory hashes, failed
-cells, flags. Its schema is documented in ``docs/evaluation.md``.
+cells, flags. Its schema is documented in ``docs/guides/evaluate.md``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 RUN_COLUMNS: Final[Mapping[str, str]] = {
     "scheme": "key of the scheme, as in file names",
-    "label": "name of the scheme for people",
+    "label": "label of the scheme",
     "run": "number of the run, from 1",
     "seed": "seed of the run",
     "counts": "whether the run counts by Pantheon's rules",
@@ -110,7 +110,7 @@ class ResultSet:
         return "\n".join(lines)
 
     def to_pandas(self, table: Literal["flows", "series"] = "flows") -> pd.DataFrame:
-        """A table of all runs as a data frame; ``docs/results.md`` lists the columns with their units.
+        """A table of all runs as a data frame; ``docs/reference/results.md`` lists the columns with their units.
 
         Args:
             table: ``"flows"``: one row per scheme, run and flow; ``"series"``: one row per scheme, run, interval of

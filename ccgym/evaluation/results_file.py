@@ -1,4 +1,4 @@
-"""What every directory of results has: ``results.json`` says what was run and what it came to, ``results.csv`` has
+"""What every directory of results has: ``results.json`` says what was run and its result, ``results.csv`` has
 everything that was measured, one number a row.
 
 Evaluations, experiments, leagues, scorecards, gaps and adversaries write the same two files. ``version`` rises with any
@@ -134,7 +134,7 @@ def damaged(file: Path, reason: str) -> ResultsError:
         reason,
         where=str(file),
         expected="what `ccgym evaluate` wrote",
-        hint="run the same command again: finished runs are kept, and what is damaged is written anew",
+        hint="run the same command again: finished runs are kept, and what is damaged is written again",
     )
 
 

@@ -1,7 +1,7 @@
 """What a process elsewhere needs to make runs: it travels by content, never by path.
 
 Policies, schemes in Python, parameter files, traces that are files, and the reduction. The other process must have the
-same ccgym, file by file, and finds for each run the digest that it has here: then it comes to the same result.
+same ccgym, file by file, and finds for each run the digest that it has here: then it has the same result.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def difference(wanted: str) -> str | None:
 
 
 def make_runs(content: bytes, runs: bytes) -> list[Made | str]:
-    """Make runs in a process elsewhere: what each came to, or what went wrong.
+    """Make runs in a process elsewhere: the result of each, or what went wrong.
 
     Args:
         content: What :func:`packed` made.

@@ -1,6 +1,6 @@
 """The numbers of a run, and the columns of its tables.
 
-``docs/results.md`` is made from the columns here and from the fields of :class:`FlowRecord`.
+``docs/reference/results.md`` is made from the columns here and from the fields of :class:`FlowRecord`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ SERIES_COLUMNS: Final[Mapping[str, str]] = {
     "sending_rate_mbps": "IP packets that the sender sent in the interval, retransmissions included, Mbit/s",
     "one_way_delay_ms": "mean one-way delay of the packets that left the path in the interval, ms; missing if none did,"
     " or if no packets were recorded",
-    "one_way_delay_min_ms": "the smallest of these delays, ms; missing likewise",
-    "one_way_delay_max_ms": "the largest of these delays, ms; missing likewise",
+    "one_way_delay_min_ms": "the smallest of these delays, ms; missing in the same case",
+    "one_way_delay_max_ms": "the largest of these delays, ms; missing in the same case",
     "srtt_ms": "smoothed round-trip time at the end of the interval, ms; missing before the first sample",
     "cwnd_bytes": "congestion window at the end of the interval, bytes of IP packets; missing before the flow starts,"
     " and where there is none",
@@ -39,8 +39,8 @@ SERIES_COLUMNS: Final[Mapping[str, str]] = {
     " `bbr3`); missing for others, and before the flow starts",
     "queue_packets": "packets of all flows in the queue of the flow's bottleneck, mean of the recorded samples in the"
     " interval; missing where nothing tells: without a link, and with mahimahi",
-    "queue_max_packets": "the largest of these samples; missing likewise",
-    "dropped_packets": "packets of all flows that this queue dropped in the interval; missing likewise",
+    "queue_max_packets": "the largest of these samples; missing in the same case",
+    "dropped_packets": "packets of all flows that this queue dropped in the interval; missing in the same case",
 }
 """Columns of the table of series, one row per interval and flow."""
 

@@ -36,7 +36,7 @@ FORMAT_VERSION: Final = 1
 class RunRecord(RunNumbers):
     """One run: parameters, results per flow, and, while in memory, its packets and series.
 
-    ``print(run)`` says what it came to; :meth:`to_pandas`, :meth:`to_csv` and :meth:`plot` show the rest. Only the
+    ``print(run)`` prints its result; :meth:`to_pandas`, :meth:`to_csv` and :meth:`plot` show the rest. Only the
     numbers go through :meth:`to_json`; ``packets``, ``series`` and ``native`` do not, and are None in a record that was
     read back.
     """
@@ -123,7 +123,7 @@ class RunRecord(RunNumbers):
     def to_pandas(
         self, table: Literal["flows", "series", "packets"] = "flows", step: TimeLike | None = None
     ) -> pd.DataFrame:
-        """A table of the run as a data frame; ``docs/results.md`` lists the columns with their units.
+        """A table of the run as a data frame; ``docs/reference/results.md`` lists the columns with their units.
 
         Args:
             table: ``"flows"``: one row per flow; ``"series"``: one row per interval and flow; ``"packets"``: one row

@@ -31,7 +31,7 @@
 ``score``             one number for a run on a path; which schemes are Pareto-optimal
 ====================  =================================================================================================
 
-``ccgym evaluate --experiment NAME|FILE`` runs one; ``docs/experiments.md`` explains the YAML.
+``ccgym evaluate --experiment NAME|FILE`` runs one; ``docs/guides/experiments.md`` explains the YAML.
 
 May import ``evaluation`` and what stands below it in ``ARCHITECTURE.md``.
 """

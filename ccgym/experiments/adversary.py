@@ -9,7 +9,7 @@ scheme's fault.
    :data:`~ccgym.experiments.adversary_finds.KEPT` of the gap remains.
 3. **Measurement** with several seeds, of the oracle and classic schemes, too, and with real packets.
 
-Runs are kept by their digest. What is searched follows from what they came to, so the same command, interrupted, goes
+Runs are kept by their digest. What is searched follows from their results, so the same command, interrupted, goes
 on, and, finished, finds the same again from what is kept. The budget counts the time that runs took when they were
 made.
 """

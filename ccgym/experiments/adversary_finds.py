@@ -138,7 +138,7 @@ class AdversaryResults:
         return tuple(find for one in self.schemes for find in one.finds)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, documented in ``docs/adversary.md``."""
+        """Plain data, documented in ``docs/studies/adversary.md``."""
         return as_document({
             "kind": "adversary",
             "parameters": dict(self.parameters),

@@ -73,7 +73,7 @@ class AdversarySpec(Comparison):
 
 @dataclass(frozen=True)
 class Numbers:
-    """What a run came to."""
+    """The result of a run."""
 
     score: float
     throughput_mbps: float | None
@@ -108,7 +108,7 @@ class Judged:
 
 
 class Judge:
-    """Runs contenders over candidates, and knows what they came to.
+    """Runs contenders over candidates, and knows their results.
 
     Args:
         spec: Length of runs.
@@ -128,7 +128,7 @@ class Judge:
         self.failures: list[str] = []
 
     def numbers(self, paths: Sequence[NetworkPath], one: Contender, runs: int) -> list[list[Numbers] | None]:
-        """What the runs of a contender came to, path by path; None where one failed."""
+        """The results of the runs of a contender, path by path; None where one failed."""
         planned = [
             [replace(run, record=Record(series=0)) for run in self._experiment(path, one, runs).planned()]
             for path in paths

@@ -19,7 +19,7 @@ class Catalogue(Strict):
 
     kind: Literal["catalogue"]
     title: str
-    """Name for people."""
+    """Label."""
     parts: Mapping[str, str] = Field(min_length=1)
     """Names of experiments, and what they are in a few words."""
 

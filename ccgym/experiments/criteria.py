@@ -14,7 +14,7 @@ from ccgym.experiments.criterion_spec import Bound, CriterionSpec, Reference, re
 from ccgym.experiments.expand import Condition, Value, coordinate
 
 GROUP_NAMES: Final = {"owd": "one-way delay"}
-"""Parameters with a name for people that is not their own."""
+"""Parameters with a label that is not their own."""
 
 
 @dataclass(frozen=True)

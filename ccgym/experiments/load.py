@@ -89,7 +89,7 @@ def _mapping(loaded: Loaded) -> Loaded:
 
 
 def _experiment(loaded: Loaded, name: str, quick: bool) -> ExperimentSpec:
-    # Both ways are checked, whichever is asked for.
+    # Both ways are checked, no matter which is asked for.
     for variant in (not quick, quick):
         experiment = _variant(loaded, ExperimentSpec, name, variant)
         check(experiment, loaded)

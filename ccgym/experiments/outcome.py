@@ -1,4 +1,4 @@
-"""What a scheme came to in an experiment: its runs, their means per condition, criteria, verdict."""
+"""What a scheme reached in an experiment: its runs, their means per condition, criteria, verdict."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Test:
 
     @property
     def title(self) -> str:
-        """Name for people."""
+        """Label."""
         return self.spec.title
 
     @property

@@ -109,7 +109,7 @@ class ExperimentSpec(ScenarioSpec):
     """An experiment: what is run, what is measured, what passes, what is drawn."""
 
     title: str
-    """Name for people, in a few words."""
+    """Label, in a few words."""
     question: str = ""
     """What is asked, in a sentence."""
     setting: str = ""
@@ -236,7 +236,7 @@ class ExperimentSet(Strict):
     """Experiments that are run and shown together."""
 
     title: str
-    """Name for people."""
+    """Label."""
     include: tuple[str, ...] = Field(min_length=1)
     """Their files, next to this one; with :attr:`rows` those of the rows."""
     document: str = ""

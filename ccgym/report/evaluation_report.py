@@ -69,7 +69,7 @@ def build_report(
         results: The experiment.
         directory: Its results directory.
         jobs: Processes to draw with; all processors by default.
-        observer: Is told how it goes.
+        observer: Gets progress.
         runs: Whether there are figures of each run, and all for a paper, too.
     """
     from ccgym.report.figure_cache import FigureCache

@@ -47,7 +47,7 @@ EXPLAINED: Final = (
 CONFIRMED_EXPLAINED: Final = (
     "Single runs of the sample above, made once more over an emulated path with real packets and real clocks. A number "
     "agrees where it lies within the span of the simulated runs, or no further from it than a tenth of their mean or "
-    "of a threshold, whichever is larger."
+    "of a threshold, the larger one."
 )
 
 

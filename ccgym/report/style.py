@@ -220,7 +220,7 @@ def new_figure(width_in: float, height_in: float) -> tuple[Figure, Axes]:
 
     Args:
         width_in: Width in inches; on paper it is a column's.
-        height_in: Height in inches, likewise.
+        height_in: Height in inches, in the same way.
     """
     figure = blank_figure(*((COLUMN_IN, COLUMN_AXES_IN) if medium().column else (width_in, height_in)))
     return figure, figure.add_subplot()

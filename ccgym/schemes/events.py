@@ -1,4 +1,4 @@
-"""What the methods of a scheme in Python are given, for type checkers; ``docs/python-schemes.md`` explains it."""
+"""What the methods of a scheme in Python are given, for type checkers; ``docs/guides/write-a-cca.md`` explains it."""
 
 from ccgym._core import Ack, Interval, Loss, Start, Timeout
 

@@ -19,8 +19,8 @@ PANTHEON: Final = (
     "muses_d", "muses_dtree", "muses_dtree_h0", "muses_dtree_r0", "muses_t", "pcc", "pcc_experimental", "quic",
     "scream", "sprout", "taova", "vegas", "verus", "vivace", "webrtc",
 )  # fmt: skip
-"""Those of the 24 schemes in Pantheon's cellular report that may be ccgym's (``docs/cellular.md``). The others are
-programs and models. Copa of 2019 had a δ of 0.5."""
+"""Those of the 24 schemes in Pantheon's cellular report that may be ccgym's (``docs/studies/cellular.md``). The others
+are programs and models. Copa of 2019 had a δ of 0.5."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def compared_schemes(*, real: bool = False) -> list[Scheme]:
     """Every scheme that is compared by default: the classic ones with their default parameters, pretrained policies.
 
     Args:
-        real: Whether packets will be real: then those of the kernel's TCP that are available here come along.
+        real: Whether packets will be real: then those of the kernel's TCP that are available here take part.
     """
     return [*map(parse_scheme, GROUPS["default"].members()), *(kernel.available() if real else ())]
 

@@ -2,7 +2,7 @@
 
 ``card.json`` belongs to ``policy.onnx``, ``NAME.json`` to any other ``NAME.onnx``. The network alone is a function of
 anonymous numbers; the card says which flow agent computes those numbers and what becomes of the answer, how the network
-was trained, and how closely it agrees with the framework that trained it. ``docs/deployment.md`` has the fields.
+was trained, and how closely it agrees with the framework that trained it. ``docs/guides/deploy.md`` has the fields.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class PolicyCard(_Strict):
     profile: Profile = "udp"
     """The transport that it was trained over, and that its flows get unless they ask for another."""
     ack_every: int = Field(default=1, ge=1)
-    """Packets per acknowledgement of the receiver that it was trained with, likewise."""
+    """Packets per acknowledgement of the receiver that it was trained with. The same."""
     parity: Facts = Field(default_factory=dict)
     """How closely it agrees with the network as trained: episodes, decisions, largest difference, tolerance."""
     certificate: Facts = Field(default_factory=dict)

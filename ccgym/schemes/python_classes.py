@@ -1,4 +1,4 @@
-"""Schemes written in Python, ``FILE.py:CLASS``: finding and loading them (``docs/python-schemes.md``)."""
+"""Schemes written in Python, ``FILE.py:CLASS``: finding and loading them (``docs/guides/write-a-cca.md``)."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class PythonScheme(FileScheme):
     """A scheme that is a class in a Python file."""
 
     TYPED = "FILE.py:CLASS"
-    MEANING = "a scheme written in Python (docs/python-schemes.md)"
+    MEANING = "a scheme written in Python (docs/guides/write-a-cca.md)"
 
     @classmethod
     def claims(cls, name: str) -> bool:

@@ -24,7 +24,7 @@ class QuicScheme(ExternalScheme):
 
     PREFIX = "quic:"
     TYPED = "quic:NAME"
-    MEANING = "QUIC by the library quinn, on real backends: cubic, bbr or reno (docs/quic.md)"
+    MEANING = "QUIC by the library quinn, on real backends: cubic, bbr or reno (docs/guides/quic.md)"
     WHAT = "QUIC by the library quinn"
     NO_PARAMETERS = "the library's controllers run with its default settings"
 

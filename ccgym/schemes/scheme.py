@@ -169,7 +169,7 @@ class Scheme(ABC):
 
     @property
     def algorithm(self) -> str:
-        """The algorithm, whichever implementation: that of ``tcp:bbr``, ``quic:bbr`` and ``bbr`` is ``bbr``."""
+        """The algorithm, in any implementation: that of ``tcp:bbr``, ``quic:bbr`` and ``bbr`` is ``bbr``."""
         return self.title
 
     @property

@@ -44,7 +44,7 @@ class SchemeStyle:
     key: str
     """Its name in files, e.g. ``bbr``."""
     label: str
-    """Its name for people, e.g. ``TCP BBR``."""
+    """Its label, e.g. ``TCP BBR``."""
     color: str
     marker: str
 

@@ -1,7 +1,7 @@
 """Delivery traces in mahimahi's format: making, reading, checking and converting them.
 
 A trace is a sequence of times in whole milliseconds, one delivery opportunity of one full packet (1500 bytes of IP,
-1504 with mahimahi's prefix) each; its last value is also its period. The exact rules are in ``docs/traces.md``.
+1504 with mahimahi's prefix) each; its last value is also its period. The exact rules are in ``docs/guides/paths.md``.
 
 ============  ==========================================================================
 ``text``      reading and writing files; the parser itself is native

@@ -14,7 +14,7 @@
 ``privileged_critic``  a value function that sees the ground truth about the path
 ``evaluation``         a policy or a baseline on the held-out paths, and on fresh draws
 ``callbacks``          what happens between updates: records, evaluations, pictures
-``gaps``               curricula that grow by how much more a scheme earns than another or than the policy
+``gaps``               curricula that grow by how much a scheme's reward exceeds another's or the policy's
 ``checkpoint``         everything that a run continues from, whole or not at all
 ``run_directory``      everything about a run on disk, and its lock
 ``logs``               progress tables and TensorBoard's events, which continue when a run is resumed

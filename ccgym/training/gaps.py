@@ -1,5 +1,5 @@
-"""Curricula that grow by gaps (:mod:`ccgym.config.grown`): how much more one scheme earns than another, or than the
-policy in training, on the same paths.
+"""Curricula that grow by gaps (:mod:`ccgym.config.grown`): how much one scheme's reward exceeds another's, or
+the policy's in training, on the same paths.
 
 Rewards are the agent's own, on its own clock, as means per decision: paths of short round trips, which have more
 decisions, count no more than others.
@@ -45,7 +45,7 @@ _SUFFIXES: Final = {"Mbit/s": "_mbps", "ms": "_ms", "packets": "_packets", "BDP"
 
 @dataclass(frozen=True)
 class PointGap:
-    """A point and what was earned there."""
+    """A point and the rewards there."""
 
     point: Point
     first: float

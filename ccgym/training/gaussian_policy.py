@@ -37,7 +37,7 @@ output, its input and its output."""
 _HALF_LOG_2PI: Final = 0.5 * math.log(2 * math.pi)
 
 Passed = list[tuple[torch.Tensor, torch.Tensor]]
-"""What came to each layer of a network: the activation's input and its output."""
+"""The input of each layer of a network: the activation's input and its output."""
 
 
 class Network:

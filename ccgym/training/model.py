@@ -1,6 +1,6 @@
 """The learner from a configuration, and models on disk; threads, device, hashes.
 
-The same seed gives the same weights, byte for byte, on the same machine and versions: torch is told to use
+The same seed gives the same weights, byte for byte, on the same machine and versions: torch has to use
 deterministic algorithms and a fixed number of threads, on which sums of floats depend.
 
 A model on disk, ``best/`` or ``final/`` of a run directory, can be evaluated or exported. ``model.zip`` is SB3's,

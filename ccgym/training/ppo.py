@@ -7,9 +7,9 @@ computed afterward for the whole rollout at once. Policies and environments that
 :class:`GaussianPolicy` and :attr:`SB3LinkVecEnv.rolls`) are left to SB3.
 
 **Several learners.** Flows that learn on one path have clocks of their own. Together they fill the room that SB3's
-buffer has for them, whoever decides more often, and advantages never cross from one to another. What a learner has
-decided, but has not seen the outcome of, when a rollout ends is a sample of the next one, with the probability that it
-was taken with.
+buffer has for them, no matter which decides more often, and advantages never cross from one to another. What a
+learner has decided, but has not seen the outcome of, when a rollout ends is a sample of the next one, with the
+probability that it was taken with.
 
 **Gradients.** Each of ``gradient_threads`` takes an equal part of every batch, and the gradients are added in the order
 of the parts; networks of this size gain nothing from threads inside of one operation. The sums of floats depend on the
@@ -74,7 +74,7 @@ class NativePPO(PPO):
                     "several learners on a path, and a policy or device that the native core cannot take rollouts of",
                     where="environment.learners",
                     expected="plain layers with a Gaussian, on the CPU, without normalized observations",
-                    hint="--device cpu; docs/training.md says what rollouts in the native core are for",
+                    hint="--device cpu; docs/guides/train.md says what rollouts in the native core are for",
                 )
             return super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
         self.policy.set_training_mode(False)

@@ -1,4 +1,4 @@
-"""Every agent that comes along: one folder with all of its files, one configuration that it was trained by."""
+"""Every agent that comes with ccgym: one folder with all of its files, one configuration that it was trained by."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_configuration_deploys_the_agent_that_was_recorded(name: str) -> Non
     config = TrainConfig.load(name)
     policy = find(name)
     assert config.deployment.applied_to(config.agent).native() == policy.card.agent, (
-        f"record it anew: ccgym train seeds {name}"
+        f"record it again: ccgym train seeds {name}"
     )
 
 

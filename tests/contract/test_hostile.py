@@ -1,4 +1,4 @@
-"""Every agent that comes along on paths that it was not trained for; the registered schemes are tried in Rust
+"""Every agent that comes with ccgym on paths that it was not trained for; the registered schemes are tried in Rust
 (``crates/ccgym-sim/tests/behavior/hostile.rs``), on the same kinds of trouble."""
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ TROUBLES: dict[str, tuple[NetworkPath, float]] = {
 
 
 WEAK = {
-    # It was trained with round trips of up to 300 ms. With 2 s it holds a few packets per round trip (docs/muses.md).
+    # Trained with round trips of up to 300 ms. With 2 s it holds a few packets per round trip (docs/studies/muses.md).
     ("muses_d", "a round trip of 2 s"): 0.015,
 }
 """By policy and trouble the least of those that do not reach the usual one, Mbit/s."""

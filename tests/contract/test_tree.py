@@ -15,9 +15,13 @@ ROOT = Path(__file__).resolve().parents[2]
 # --- Pages --------------------------------------------------------------------------------------------------------
 
 
-IN_ORDER = ["evaluation", "results"]
+IN_ORDER = ["guides/evaluate", "guides/flows", "reference/results"]
 """Pages whose examples go on from one another."""
-OTHERS = ["agents", "environments", "errors", "traces"]
+OTHERS = [
+    *(f"guides/{name}" for name in ("environments", "path-distributions", "paths")),
+    "start/first-environment",
+    *(f"reference/{name}" for name in ("agent-yaml", "errors")),
+]
 WITH_EXAMPLES = ["README.md", *(f"docs/{name}.md" for name in (*IN_ORDER, *OTHERS))]
 
 
@@ -35,18 +39,20 @@ def test_the_examples_of_these_pages_run(page: str, tmp_path: Path, monkeypatch:
     examples = python_blocks(page)
     assert examples
     for example in examples:
-        exec(compile(example, page, "exec"), names if Path(page).stem in IN_ORDER else {})
+        exec(
+            compile(example, page, "exec"), names if page.removeprefix("docs/").removesuffix(".md") in IN_ORDER else {}
+        )
 
 
 def test_every_kind_of_path_distribution_has_an_example() -> None:
-    """In docs/environments.md, of its own key ``kind``; each is understood and draws."""
+    """In docs/guides/path-distributions.md, of its own key ``kind``; each is understood and draws."""
     import numpy as np
 
     from ccgym.config.curriculum import CURRICULA, curriculum_of, read_paths
     from ccgym.config.distributions import KINDS
     from ccgym.config.yaml_loader import parse_yaml
 
-    page = "docs/environments.md"
+    page = "docs/guides/path-distributions.md"
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
     examples = [parse_yaml(block, page).data["paths"] for block in blocks]
     assert {example["kind"] for example in examples} == {*KINDS, *CURRICULA}

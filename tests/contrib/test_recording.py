@@ -42,7 +42,7 @@ FILES = ("policy.onnx", "card.json", "curves.csv", "seeds.json")
 
 
 class Silent:
-    """Nobody is told anything."""
+    """No observer gets anything."""
 
     def __enter__(self) -> Silent:
         return self

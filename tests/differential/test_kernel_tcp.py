@@ -50,7 +50,7 @@ def test_path_without_random_loss(scheme: str) -> None:
     assert ours.mean["throughput_mbps"] == pytest.approx(theirs.mean["throughput_mbps"], rel=0.03)
     assert 0.5 < ours.mean["queue_drops"] / theirs.mean["queue_drops"] < 1.5
     assert ours.mean["retransmits"] == ours.mean["queue_drops"]
-    if scheme != "bbr":  # docs/validation.md: kernel BBR keeps a longer queue here
+    if scheme != "bbr":  # docs/studies/validation.md: kernel BBR keeps a longer queue here
         assert ours.mean["mean_owd_ms"] == pytest.approx(theirs.mean["mean_owd_ms"], rel=0.15)
         assert ours.mean["p95_owd_ms"] == pytest.approx(theirs.mean["p95_owd_ms"], rel=0.05)
 

@@ -33,7 +33,7 @@ BEYOND: Final = {
     ("3.04mbps-poisson", "cubic"): 0.015,
     ("100.42mbps", "bbr"): 0.08,
 }
-"""Rows whose p95 delay differs by more than 2 ms, and by which fraction of it; docs/validation.md says why."""
+"""Rows whose p95 delay differs by more than 2 ms, and by which fraction of it; docs/studies/validation.md says why."""
 
 
 class Means(NamedTuple):
@@ -79,7 +79,7 @@ def test_the_simulator_agrees_with_the_emulated_path(path: str, scheme: str) -> 
 @pytest.mark.parametrize("backend", ["emulated", "mahimahi"])
 def test_the_simulated_bbr_is_the_kernel_s(backend: str) -> None:
     """Five runs each on 77.72mbps: 3 % of throughput, 1.5 ms, 0.7 points of loss. (Cubic's single runs differ by far
-    more than their means where loss is random, which mahimahi draws anew in every run.)
+    more than their means where loss is random, which mahimahi draws again in every run.)
     """
     kernel, virtual = recorded("published", backend, "tcp_bbr"), simulated("77.72mbps", "bbr", runs=5)
     assert virtual.throughput_mbps == pytest.approx(kernel.throughput_mbps, rel=0.03)

@@ -33,7 +33,7 @@ from tests.refusals import refused
 pytestmark = pytest.mark.long
 
 needs_ray = pytest.mark.skipif(
-    importlib.util.find_spec("ray") is None, reason="needs ray: pip install 'ccgym[ray]', as in docs/cluster.md"
+    importlib.util.find_spec("ray") is None, reason="needs ray: pip install 'ccgym[ray]', as in docs/guides/cluster.md"
 )
 
 

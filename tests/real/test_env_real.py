@@ -74,7 +74,7 @@ def toward(rate_bps: float) -> Callable[[dict[str, Any]], float]:
 
 
 def test_an_episode_is_what_it_is_in_the_simulator() -> None:
-    """The same controller on the same path: what is told means the same, so that it comes to the same."""
+    """The same controller on the same path: what it gets means the same, so that it comes to the same."""
     came_to = {}
     for backend in ("sim", "emulated"):
         env = make(backend=backend, duration="3s", privileged=True)

@@ -8,7 +8,7 @@ Jay, Rotman, Godfrey, Schapira and Tamar, *A Deep Reinforcement Learning Perspec
 
 What the agent sees, does and is rewarded for is declared in that file and computed by the native core. The functions
 below are a second, independent reading of PCC-RL's formulas in plain Python, which the tests compare with the core over
-whole episodes. ``docs/aurora.md`` says where ours differs from PCC-RL, and what the policy reaches.
+whole episodes. ``docs/studies/aurora.md`` says where ours differs from PCC-RL, and what the policy reaches.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Emara, Li and Chen, *Eagle: Refining Congestion Control by Learning from the Exp
 nor the code is public. What is: the abstract (the expert is BBR, the policy a recurrent network trained by deep
 reinforcement learning with the expert's help), the wrappers of the authors' fork of Pantheon, iQua/pantheon, which name
 its programs, options and models, and the report that its models were measured for. The design here is therefore ours;
-``docs/eagle.md`` says choice by choice what is known, what is read from names, and what is ours.
+``docs/studies/eagle.md`` says choice by choice what is known, what is read from names, and what is ours.
 
 ==========  ======================  ================================================================================
 Eagle-v1    ``eagle_v1.yaml``       a window moved by discrete actions

@@ -9,7 +9,7 @@ in ccgym's simulator.
 
 What the agent sees and does is declared in that file and computed by the native core. The functions below are a second,
 independent reading of the published formulas in plain Python, acknowledgement by acknowledgement, which the tests
-compare with the core over whole episodes. ``docs/indigo.md`` says where ours differs from the published one.
+compare with the core over whole episodes. ``docs/studies/indigo.md`` says where ours differs from the published one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tables, the figure and the CSV that docs/ccperf.md speaks of."""
+"""The tables, the figure and the CSV that docs/studies/ccperf.md speaks of."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ REASONS: Final[Sequence[tuple[str, float, str]]] = (
     (rf"{SEVERAL_CUBIC} cov_throughput_l4", 0.8, "E2, order of single packets"),
 )
 """A pattern for a row's run, scope and metric, the largest deviation that it covers, and why such rows may lie beyond
-the limit: docs/ccperf.md."""
+the limit: docs/studies/ccperf.md."""
 
 
 def reason(row: Row) -> str:

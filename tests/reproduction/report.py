@@ -1,4 +1,4 @@
-"""Prints the tables of docs/validation.md and docs/ccperf.md that come from runs.
+"""Prints the tables of docs/studies/validation.md and docs/studies/ccperf.md that come from runs.
 
 ``python -m tests.reproduction.report [validation|ccperf] [--out DIRECTORY]``: a page's name prints its tables alone;
 with a directory, every value of ccperf's and the figure of them go there.

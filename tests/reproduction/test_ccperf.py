@@ -1,7 +1,7 @@
 """ccperf's experiments, recomputed: against the published tables and against our own runs of ns-3.37.
 
-Where the numbers come from: data/README.md. The limits are this project's targets; docs/ccperf.md explains what lies
-beyond them.
+Where the numbers come from: data/README.md. The limits are this project's targets; docs/studies/ccperf.md explains what
+lies beyond them.
 """
 
 from __future__ import annotations
@@ -115,6 +115,6 @@ def test_random_loss_in_distribution(algorithm: str) -> None:
 
 
 def test_what_lies_beyond_the_limits_is_explained() -> None:
-    """Each judged row of ns-3's; docs/ccperf.md has the reasons."""
+    """Each judged row of ns-3's; docs/studies/ccperf.md has the reasons."""
     beyond = [row for row in judged(ns3_rows()) if not row.holds]
     assert not [row.key for row in beyond if reason(row) == "unexplained"]

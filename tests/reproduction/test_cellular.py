@@ -1,4 +1,4 @@
-"""The groups of Pantheon's cellular report (``docs/cellular.md``) are criteria of the experiment ``cellular``."""
+"""The experiment ``cellular`` has the groups of Pantheon's report (``docs/studies/cellular.md``) as criteria."""
 
 from __future__ import annotations
 

@@ -36,9 +36,9 @@ class Behavior:
     die_after: int | None = None
     """Intervals after which the process is gone; 0: before it says anything."""
     duration_s: float | None = None
-    """When the flows end; None: when they are told to."""
+    """When the flows end; None: at a stop message."""
     false_starts: int = 0
-    """How often the run begins anew before it begins."""
+    """How often the run begins again before it begins."""
     silent: bool = False
     """Whether no interval ever closes."""
     plans: list[Any] = field(default_factory=list)
@@ -157,7 +157,7 @@ class FakeRun:
     def _interval(
         self, sequence: int, now_s: float, applied: int | None, latency: int, missed: int, awaiting: bool
     ) -> Interval:
-        """What is told carries its own number, so that tests see which one it was."""
+        """What is sent carries its own number, so that tests see which one it was."""
         terms = self.behavior.terms
         return Interval(
             sequence=sequence,

@@ -306,7 +306,7 @@ def test_it_is_said_loudly_where_packets_cannot_be_real(tmp_path: Path, monkeypa
     assert any("NOT CONFIRMED" in note for note in finds_table(results).notes)
 
 
-# --- The finds that come along ---------------------------------------------------------------------------------------
+# --- The finds that come with ccgym ----------------------------------------------------------------------------------
 
 FOUND = [name for name in catalog().paths if name.startswith("adversary-")]
 
@@ -319,7 +319,7 @@ def test_the_distribution_has_every_find() -> None:
 
 @pytest.mark.parametrize("name", [name for name in FOUND if name.endswith("-1")])
 def test_finds_still_hold(name: str) -> None:
-    """If a scheme has become better there: search anew, docs/adversary.md says how."""
+    """If a scheme has become better there: search again, docs/studies/adversary.md says how."""
     scheme = name.removeprefix("adversary-").rpartition("-")[0]
     spec = AdversarySpec(runs=1)
     judge = Judge(spec, Request(out=Path()), None, contender(scheme))

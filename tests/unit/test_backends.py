@@ -46,7 +46,7 @@ PATH = NetworkPath.from_mahimahi(
 
 
 class StandIn:
-    """Stands for run processes: simulates what they are told."""
+    """Stands for run processes: simulates what they get."""
 
     def __init__(self) -> None:
         self.plans: list[Plan] = []

@@ -43,7 +43,7 @@ def became(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 def told(line: str) -> dict[str, Any]:
-    """What the shell is told for these words."""
+    """What the shell gets for these words."""
     return shell.job(parsed("shell", line.split()))[0]
 
 
@@ -146,7 +146,7 @@ def test_what_this_process_adds_to_its_environment_stays_here(monkeypatch: pytes
 
 
 def sender(line: str) -> dict[str, Any]:
-    """What a sender to somewhere is told."""
+    """What a sender to somewhere gets."""
     return endpoint.sender_job(parsed("sender", ["--to", "10.0.0.2:5001", *line.split()]))
 
 

@@ -1,4 +1,4 @@
-"""Run processes: started, watched, ended; their errors; what they are told. Small scripts stand for the native ones."""
+"""Run processes: started, watched, ended; their errors; what they get. Small scripts stand for the native ones."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_a_run_can_be_given_up_from_another_thread(temporary: Path, monkeypatch:
 
     with refused(RealPathError, "run-abandoned at backend emulated"):
         run_plan(Plan({**SPEC, "duration": 600 * 10**9}), Halt())
-    assert len(asked) == 2, "it ends in the turn in which it is told"
+    assert len(asked) == 2, "it ends in the turn in which it gets that"
     assert list(temporary.iterdir()) == []
 
 

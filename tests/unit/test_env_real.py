@@ -51,7 +51,7 @@ def shown(observation: np.ndarray) -> int:
 
 
 def test_a_step_is_the_first_interval_in_which_its_action_was_in_force(fake: Behavior) -> None:
-    fake.false_starts = 1  # a run that needs longer than expected begins anew
+    fake.false_starts = 1  # a run that needs longer than expected begins again
     env = make(privileged=True)
     observation, info = env.reset(seed=1)
     truth = info["privileged"]
@@ -205,7 +205,7 @@ def test_an_interruption_ends_the_run(fake: Behavior, monkeypatch: pytest.Monkey
     assert fake.alive == 0
 
 
-# --- What a run is told ----------------------------------------------------------------------------------------------
+# --- What a run gets ----------------------------------------------------------------------------------------------
 
 
 def test_the_plan_has_all_that_the_run_needs(fake: Behavior) -> None:

@@ -110,7 +110,7 @@ def test_what_was_captured_goes_on_bit_for_bit(steps: int) -> None:
         envs = SB3LinkVecEnv(3, "aurora", episode_steps=20, journal=True)
         envs.seed(3)
         envs.reset()
-        # One of them begins anew on its own, so that the episodes differ in length.
+        # One of them begins again on its own, so that the episodes differ in length.
         for place, action in enumerate(draws(steps, 3)):
             envs.step(action)
             if place == 5:

@@ -108,7 +108,7 @@ def test_a_search_grows_and_resumes() -> None:
     fresh.load_state_dict(json.loads(json.dumps(curriculum.state_dict())))
     assert fresh.distribution(0.0) == curriculum.distribution(0.0)
     assert read_paths(plan.model_dump(mode="json")) == plan
-    assert "bbr earns most more" in plan.describe()["summary"]
+    assert "bbr" in plan.describe()["summary"]
     with refused(ConfigError, "resume-changed at curriculum"):
         fresh.load_state_dict({"kind": "stages", "stage": 0, "stages": 1})
 

@@ -1,4 +1,4 @@
-"""Cards that nobody's export wrote: each ends in one error that names the field."""
+"""Cards that no export wrote: each ends in one error that names the field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of docs/published.md agree with each other, with the catalog and with what the tests found."""
+"""The data of docs/studies/published.md agree with each other, with the catalog and with what the tests found."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ BETWEEN = NetworkPath(rate="12mbps", rtt="40ms", queue="40p")
 
 
 class StandIn:
-    """Stands for both machines: simulates what they are told over a path that nothing in the results describes."""
+    """Stands for both machines: simulates what they get over a path that nothing in the results describes."""
 
     def __init__(self) -> None:
         self.plans: list[Plan] = []

@@ -1,4 +1,4 @@
-"""What the other machine says and is told: messages, plans and results, also malformed ones and such without end.
+"""What the other machine says and gets: messages, plans and results, also malformed ones and such without end.
 
 Small scripts stand for SSH.
 """

@@ -1,4 +1,4 @@
-"""The codes of errors in docs/errors.md, with what a command says that has such a mistake."""
+"""The codes of errors in docs/reference/errors.md, with what a command says that has such a mistake."""
 
 from __future__ import annotations
 
@@ -69,4 +69,4 @@ def codes() -> list[str]:
     return table(("code", "meaning", "example"), rows)
 
 
-BLOCKS = {"docs/errors.md": {"codes": codes}}
+BLOCKS = {"docs/reference/errors.md": {"codes": codes}}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import gzip
+import importlib
 import json
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
+from typing import Any
 
 from pages.markdown import ROOT, code, decimals, signed, table
 from pages.schemes import named
@@ -259,13 +261,24 @@ def league_weights() -> list[str]:
 # --- External programs next to ours ---------------------------------------------------------------------------------
 
 
+def recorder(name: str) -> Any:
+    """A program of tests/differential/record."""
+    folder = str(ROOT / "tests" / "differential" / "record")
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return importlib.import_module(name)
+
+
 def shells() -> list[str]:
     """What mahimahi's shell and ours did with the same packets, as recorded."""
-    sys.path.insert(0, str(ROOT / "tests" / "differential" / "record"))
-    import record_shell
-
+    record_shell = recorder("record_shell")
     summary = json.loads(gzip.decompress(record_shell.SUMMARY.read_bytes()))
     return str(record_shell.table(summary["cases"])).splitlines()
+
+
+def real_path() -> list[str]:
+    """Simulator, emulated path and mahimahi on the same paths, as recorded."""
+    return str(recorder("record_real_path").table()).splitlines()
 
 
 def programs() -> list[str]:
@@ -286,8 +299,11 @@ def programs() -> list[str]:
 
 
 BLOCKS = {
-    "docs/cellular.md": {"cellular": partial(cellular, CELLULAR, reasons=True), "cellular-places": cellular_places},
-    "docs/published.md": {
+    "docs/studies/cellular.md": {
+        "cellular": partial(cellular, CELLULAR, reasons=True),
+        "cellular-places": cellular_places,
+    },
+    "docs/studies/published.md": {
         "published-report": report,
         "published-runs": report_runs,
         "published-cellular": partial(
@@ -297,12 +313,16 @@ BLOCKS = {
         "published-windows": windows,
         "published-genet": curriculum,
     },
-    "docs/league.md": {
+    "docs/studies/league.md": {
         "league": league,
         "league-games": league_games,
         "league-single": partial(league_published, "ccbench_single"),
         "league-cubic": partial(league_published, "ccbench_cubic"),
         "league-weights": league_weights,
     },
-    "docs/validation.md": {"shells": shells, "programs": programs},
+    "docs/studies/validation.md": {
+        "shells": shells,
+        "programs": programs,
+        "real-path": real_path,
+    },
 }

@@ -139,21 +139,21 @@ def columns(names: list[str]) -> list[str]:
     return [", ".join(map(code, names))]
 
 
-# --- What comes along ------------------------------------------------------------------------------------------------
+# --- What comes with ccgym ------------------------------------------------------------------------------------------
 
 
 def configurations() -> list[str]:
     """The agents whose configurations come with ccgym: the first sentence of each file's head."""
     files = sorted((ROOT / "configs").glob("*.yaml"))
     heads = [re.split(r"(?m)^[^#]", file.read_text(), maxsplit=1)[0].replace("#", "") for file in files]
-    links = [f"[`{file.stem}`](../configs/{file.name})" for file in files]
+    links = [f"[`{file.stem}`](/configs/{file.name})" for file in files]
     return table(["Configuration", ""], zip(links, map(sentence, heads), strict=True))
 
 
 def environments() -> list[str]:
     """The environments' ids."""
     rows = PRESETS.items()
-    return table(["Id", "Defaults"], [(code(name), f"[`{c}.yaml`](../configs/{c}.yaml)") for name, c in rows])
+    return table(["Id", "Defaults"], [(code(name), f"[`{c}.yaml`](/configs/{c}.yaml)") for name, c in rows])
 
 
 def distributions() -> list[str]:
@@ -310,7 +310,7 @@ def raw_arrays() -> list[str]:
 
 
 BLOCKS = {
-    "docs/agents.md": {
+    "docs/reference/agent-yaml.md": {
         "signals": signals,
         "functions": partial(words, "functions", "Function"),
         "transforms": partial(words, "transforms", "Key"),
@@ -320,17 +320,18 @@ BLOCKS = {
         **{name.lower(): partial(keys, name) for name in ("Observation", "Action")},
         "configurations": configurations,
     },
-    "docs/commands.md": {"commands": commands, "former": formers},
-    "docs/environments.md": {
+    "docs/reference/commands.md": {"commands": commands, "former": formers},
+    "docs/guides/environments.md": {
         "environments": environments,
-        "distributions": distributions,
         "interval": lambda: columns(_core.AgentBatch.columns()),
         "truth": lambda: columns(_core.AgentBatch.truth_columns()),
     },
-    "docs/experiments.md": {"experiments": experiments, "metrics": experiment_metrics, "figures": test_figures},
-    "docs/metrics.md": {"metrics": metrics},
-    "docs/python-schemes.md": {"example": example},
-    "docs/results.md": {
+    "docs/guides/path-distributions.md": {"distributions": distributions},
+    "docs/guides/experiments.md": {"experiments": experiments},
+    "docs/reference/experiment-yaml.md": {"metrics": experiment_metrics, "figures": test_figures},
+    "docs/reference/metrics.md": {"metrics": metrics},
+    "docs/guides/write-a-cca.md": {"example": example},
+    "docs/reference/results.md": {
         "flow-columns": partial(frame_columns, {**FLOW_COLUMN, **field_meanings(FlowRecord)}),
         "series-columns": partial(frame_columns, SERIES_COLUMNS),
         "packet-columns": partial(frame_columns, PACKET_COLUMNS),
@@ -338,7 +339,7 @@ BLOCKS = {
         "measurement-columns": partial(frame_columns, field_meanings(Measurement)),
         "raw-arrays": raw_arrays,
     },
-    "docs/rfc9743.md": {"rows": rfc9743, "catalogue": catalogue},
-    "docs/traces.md": {"elements": partial(kinds, "Element"), "queues": partial(kinds, "Queue")},
-    "docs/stress-tests.md": {"stress-tests": stress_tests},
+    "docs/studies/rfc9743.md": {"rows": rfc9743, "catalogue": catalogue},
+    "docs/reference/path-yaml.md": {"elements": partial(kinds, "Element"), "queues": partial(kinds, "Queue")},
+    "docs/studies/stress-tests.md": {"stress-tests": stress_tests},
 }

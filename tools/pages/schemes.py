@@ -7,9 +7,10 @@ import json
 import statistics
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
-from ccgym.schemes.groups import descriptions
+from ccgym.schemes.groups import GROUPS, descriptions
 from ccgym.schemes.policies import pretrained
 from pages.markdown import ROOT, between, code, decimals, percent, table
 from tests.reproduction import genuine_programs as genuine
@@ -29,7 +30,7 @@ PAGES = {
 
 @cache
 def agents(file: str) -> dict[str, dict[str, Any]]:
-    """A file of every agent that comes along, by the agent's name."""
+    """A file of every agent that comes with ccgym, by the agent's name."""
     return {path.parent.name: json.loads(path.read_text()) for path in sorted((ROOT / "agents").glob(f"*/{file}"))}
 
 
@@ -41,21 +42,24 @@ def named(scheme: str) -> str:
 
 # --- Figures ---------------------------------------------------------------------------------------------------------
 
-IMAGES = ROOT / "docs" / "_build" / "img"
+IMAGES = ROOT / ".cache" / "figures"
 FIGURES = {
     **{f"schemes/{name}": ("portrait", name) for name in CONTESTANTS},
+    **{f"schemes/{page}": ("portrait", names[0]) for page, names in PAGES.items()},
     **{
         f"{name}-curve": ("curves", name)
         for names in PAGES.values()
         for name in names
         if name not in ("eagle_v1", "eagle_v2")
     },
-    **{f"{name}-portrait": ("portrait", name) for name in ("eagle", "indigo")},
     "muses_dtree-tree": ("tree", "muses_dtree"),
     "genuine-programs": ("programs", ""),
     "windows": ("windows", ""),
+    "kernel": ("table", ""),
+    "quinn": ("table", ""),
 }
-"""What each shows: ``programs``, ``windows``, or what ``ccgym plot`` draws, and of which scheme (tools/figures.py)."""
+"""What each shows: ``programs``, ``windows``, a ``table`` of tests/reproduction/report.py, or what ``ccgym plot`` draws
+of a scheme (tools/figures.py)."""
 TITLES = {
     "curves": "Learning curves of {}",
     "portrait": "{} on three calibrated paths",
@@ -65,13 +69,25 @@ TITLES = {
 }
 
 
-def figure(name: str, folder: str = "") -> list[str]:
-    """A figure where it is drawn, and the command that draws it otherwise; ``folder`` leads up to docs."""
+def picture(name: str) -> Path:
+    """The file of a figure, or of a table that takes seconds."""
+    return IMAGES / f"{name}{'.md' if FIGURES[name][0] == 'table' else '.png'}"
+
+
+def figure(name: str) -> list[str]:
+    """A figure where it is drawn, and the command that draws it otherwise."""
     kind, subject = FIGURES[name]
     command = f"ccgym plot {kind} {subject}" if subject else f"python tools/figures.py {name}"
-    if not (IMAGES / f"{name}.png").exists():
-        return [f"Figure: {code(command)}."]
-    return [f"![{TITLES[kind].format(LABELS.get(subject))}]({folder}img/{name}.png)", "", f"Drawn by {code(command)}."]
+    file = picture(name)
+    if not file.exists():
+        return [f"Made by {code(command)}."]
+    if kind == "table":
+        return file.read_text(encoding="utf-8").splitlines()
+    return [
+        f"![{TITLES[kind].format(LABELS.get(subject))}](/{file.relative_to(ROOT)})",
+        "",
+        f"Drawn by {code(command)}.",
+    ]
 
 
 # --- Schemes ---------------------------------------------------------------------------------------------------------
@@ -114,22 +130,48 @@ def parameter_table(scheme: Mapping[str, Any]) -> list[str]:
     return table(["Parameter", "Default", "Range", ""], rows) if rows else []
 
 
+FAMILIES = {
+    "Loss-based": "reno cubic bic htcp hybla westwood illinois yeah quic",
+    "Delay-based": "vegas copa ledbat verus kestrel",
+    "Model- and rate-based": "bbr bbr3 synthesized_bbr pcc vivace pcc_experimental fillp fillp_sheep oracle",
+    "By forecast or table": "sprout taova",
+    "Scalable, with ECN": "dctcp prague",
+    "Video": "webrtc scream",
+}
+"""The schemes of each family, in the order of the page."""
+
+
+def counts() -> dict[str, int]:
+    """How many schemes there are, for the numbers on pages (tools/docs.py)."""
+    policies = sum("card" in scheme for scheme in SCHEMES)
+    return {
+        "schemes": len(CONTESTANTS),
+        "policies": policies,
+        "all": len(CONTESTANTS) + policies,
+        "default": len(GROUPS["default"].members()),
+    }
+
+
 def scheme_table() -> list[str]:
-    """The schemes, a line each."""
-    rows = [
-        (f"[`{name}`](schemes/{name}.md)", s["label"], s["summary"], "yes" if s["role"] == "default" else "")
-        for name, s in CONTESTANTS.items()
-    ]
-    return table(["Name", "", "", "By default"], rows)
-
-
-def policy_table() -> list[str]:
-    """The policies that come with ccgym, a line each."""
-    cards = [scheme for scheme in SCHEMES if "card" in scheme]
-    rows = [(code(s["name"]), s["label"], s["summary"], s["reference"]) for s in cards]
-    details = [line for s in cards for line in ("", f"**{s['label']}.** " + " ".join(training_lines(s["card"])))]
-    settings = ["", "Each takes:", "", *parameter_table(cards[0])] if cards else []
-    return [*table(["Name", "", "", "After"], rows), *details, *settings]
+    """The schemes by family, a line each; policies last."""
+    known = {scheme["name"]: scheme for scheme in SCHEMES}
+    pages = {**{name: name for name in CONTESTANTS}, **{name: page for page, names in PAGES.items() for name in names}}
+    families = {**FAMILIES, "Learned": " ".join(name for name, scheme in known.items() if "card" in scheme)}
+    if missing := pages.keys() - set(" ".join(families.values()).split()):
+        raise KeyError(f"FAMILIES lacks {', '.join(sorted(missing))}")
+    lines: list[str] = []
+    for family, names in families.items():
+        rows = [
+            (
+                f"[`{name}`](/docs/schemes/{pages[name]}.md)",
+                known[name]["label"],
+                known[name]["summary"],
+                "yes" if name in GROUPS["default"].members() else "",
+            )
+            for name in names.split()
+        ]
+        lines += [f"## {family}", "", *table(["Name", "Label", "What it does", "By default"], rows), ""]
+    return lines[:-1]
 
 
 def tool_sections() -> list[str]:
@@ -161,9 +203,18 @@ def scheme_head(name: str) -> list[str]:
     if name in genuine.PROGRAMS:
         beyond = sum((name, path) in genuine.BEYOND for path in genuine.PATHS)
         agree = f"on {len(genuine.PATHS) - beyond} of {len(genuine.PATHS)} paths within every bound"
-        place = "../validation.md#programs-of-the-founding-reports"
+        place = "/docs/studies/validation.md#programs-of-the-founding-reports"
         facts.append(f"- Next to the program that Pantheon runs: {agree} ([table]({place}))")
     return [*facts, "", *parameter_table(scheme)]
+
+
+def policy_head(policies: Sequence[str]) -> list[str]:
+    """What the cards of the policies of a page say."""
+    of_page = [scheme for scheme in SCHEMES if scheme["name"] in policies]
+    return [
+        f"- `{s['name']}`: {s['summary']} After: {s['reference']}. {' '.join(training_lines(s['card']))}"
+        for s in of_page
+    ]
 
 
 # --- Agents ----------------------------------------------------------------------------------------------------------
@@ -210,7 +261,7 @@ def comparison(file: str) -> list[str]:
 
 
 def certificates() -> list[str]:
-    """What is proven of every agent that comes along."""
+    """What is proven of every agent that comes with ccgym."""
     rows = []
     for name, card in agents("card.json").items():
         for place, (kind, one) in enumerate(card.get("certificate", {}).get("properties", {}).items()):
@@ -234,29 +285,39 @@ def training_seeds() -> list[str]:
             code(name), len(scores), *map(percent, spread), f"{100 * statistics.stdev(scores.values()):.1f}",
             f"{percent(scores[exported['seed']])}, {chosen}", f"{percent(best[0])} ({best[1]})", fresh["episodes"],
         ))  # fmt: skip
-    head = ["", "Seeds", "Minimum", "Median", "Maximum", "Deviation, points", "The one that comes along"]
+    head = ["", "Seeds", "Minimum", "Median", "Maximum", "Deviation, points", "The one that comes with ccgym"]
     return table([*head, "Best baseline", "Fresh draws"], rows)
 
 
 BLOCKS = {
-    "docs/schemes.md": {"schemes": scheme_table, "policies": policy_table, "tools": tool_sections},
+    "docs/schemes/index.md": {"schemes": scheme_table, "tools": tool_sections},
     **{
         f"docs/schemes/{name}.md": {
             "scheme": partial(scheme_head, name),
-            "portrait": partial(figure, f"schemes/{name}", "../"),
+            "portrait": partial(figure, f"schemes/{name}"),
         }
         for name in CONTESTANTS
     },
     **{
-        f"docs/{page}.md": {
+        f"docs/studies/{page}.md": {
             **{f"{name}-results": partial(results, name) for name in policies},
             **{name: partial(figure, name) for name, (_, subject) in FIGURES.items()
                if subject in policies and "/" not in name},
         }
         for page, policies in PAGES.items()
     },
-    "docs/validation.md": {name: partial(figure, name) for name in ("genuine-programs", "windows")},
-    "docs/deployment.md": {"certificates": certificates},
-    "docs/stress-tests.md": {"training-seeds": training_seeds},
+    "docs/studies/validation.md": {
+        name: partial(figure, name) for name, (kind, _) in FIGURES.items() if kind in ("programs", "windows", "table")
+    },
+    **{
+        f"docs/schemes/{page}.md": {
+            "scheme": partial(policy_head, policies),
+            "parameters": lambda: parameter_table(next(scheme for scheme in SCHEMES if "card" in scheme)),
+            "portrait": partial(figure, f"schemes/{page}"),
+        }
+        for page, policies in PAGES.items()
+    },
+    "docs/guides/deploy.md": {"certificates": certificates},
+    "docs/studies/stress-tests.md": {"training-seeds": training_seeds},
 }  # fmt: skip
-BLOCKS["docs/genet.md"]["genet-comparison"] = partial(comparison, "docs/data/genet.csv")
+BLOCKS["docs/studies/genet.md"]["genet-comparison"] = partial(comparison, "docs/data/genet.csv")

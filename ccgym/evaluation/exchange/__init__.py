@@ -8,7 +8,7 @@
 ``tables``      Parquet and Arrow tables of a whole directory
 ==============  ====================================================================================================
 
-:func:`write_run` picks the format by the name of the file; ``docs/results.md`` says what is in each.
+:func:`write_run` picks the format by the name of the file; ``docs/reference/results.md`` says what is in each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A run as a capture with nanoseconds: libpcap's classic format, link type raw IP.
 
 Packets are IPv4 and UDP, whatever the flow was, with headers that are made up: flow N goes from 10.0.N.1, port
-1000 + N, to 10.0.N.2, port 2000 + N (of flows above 249 the third byte starts anew), acknowledgements the other way.
+1000 + N, to 10.0.N.2, port 2000 + N (of flows above 249 the third byte starts again), acknowledgements the other way.
 The IP length is that of the recorded packet, and 8 bytes of the payload are captured: the number of the packet in its
 flow and direction, so that retransmissions have numbers of their own. UDP's checksum is left out (0).
 

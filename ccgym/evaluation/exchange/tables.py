@@ -1,6 +1,6 @@
 """The tables of a results directory as Parquet or Arrow, by pyarrow, which only this needs.
 
-Columns and units are those of ``docs/results.md``; what is not known is null.
+Columns and units are those of ``docs/reference/results.md``; what is not known is null.
 """
 
 from __future__ import annotations

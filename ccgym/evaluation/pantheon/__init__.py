@@ -131,7 +131,7 @@ def stats_text(
         metrics: the run's numbers. None for a run that does not count: Pantheon leaves its file without statistics,
             and ``report.py`` counts and averages the files that have some.
         start_epoch_s: when the first flow started, seconds since the epoch; None where that is not known.
-        end_epoch_s: when the flows were stopped, likewise.
+        end_epoch_s: when the flows were stopped. The same.
         generated_epoch_s: when the statistics were computed.
         offsets_ms: of a run between two hosts, the offset of the clocks of ``Local`` and ``Remote``, ms.
     """

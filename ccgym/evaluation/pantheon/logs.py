@@ -167,5 +167,5 @@ def last_time_s(path: Path) -> float:
         with open_regular(path) as file:
             file.seek(max(0, path.stat().st_size - 200))
             return log_time_ms(file.read(200).splitlines()[-1].split()[0].decode("ascii", "replace")) / 1e3
-    except (OSError, IndexError, ValueError):  # an unreadable one is told when it is read
+    except (OSError, IndexError, ValueError):  # an unreadable one is an error when it is read
         return 0.0

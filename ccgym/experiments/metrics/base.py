@@ -79,7 +79,7 @@ class Metric(BaseModel):
     LAYER: ClassVar[str] = "l4"
     """Where it is measured: as in :class:`ccgym.evaluation.ccperf_names.Definition`, or ``l3``, packets of the path."""
     ACCEPTED_KEYS: ClassVar[tuple[str, ...]] = ()
-    """Its options, for near misses."""
+    """Its options, for suggestions."""
     version: ClassVar[int] = 1
     """Rises when the same record gives another number: kept runs are then run again."""
 

@@ -25,9 +25,9 @@ QUANTITIES: Final[dict[str, type[OverTime]]] = {
 class Harm(OverTime):
     """Harm that the other flows do to one.
 
-    With x alone and y in company, harm is (x − y) / x where more is better, and (y − x) / y where less is better (Ware,
-    Mukerjee, Seshan and Sherry, "Beyond Jain's Fairness Index", HotNets 2019). A flow that is better off in company is
-    not harmed: 0, where the definition would be negative without bound.
+    With x alone and y beside others, harm is (x − y) / x where more is better, and (y − x) / y where less is better
+    (Ware, Mukerjee, Seshan and Sherry, "Beyond Jain's Fairness Index", HotNets 2019). A flow that is better off beside
+    others is not harmed: 0, where the definition would be negative without bound.
     """
 
     BETTER: ClassVar[Better] = "lower"

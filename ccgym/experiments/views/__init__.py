@@ -2,7 +2,7 @@
 
 ==================  =====================================================================
 ``verdicts``        criteria judged by means over runs
-``results``         what experiments with criteria came to, for tables and reports
+``results``         results of experiments with criteria, for tables and reports
 ``league``          a ranking of schemes over sections of paths; ``league_section`` is one
 ``games``           who wins on a path (ccBench's games), and ratings
 ``scorecard``       scores on many paths; ``path_result`` has those on one

@@ -5,7 +5,7 @@ Soheil-ab/ccBench @4481376, ``league-piecewise.py`` and ``league-piecewise-2flow
 wins depends on who takes part. As published, throughput is rounded to whole Mbit/s and delay to whole ms first; at
 12 Mbit/s that is a step of 8 % in the throughput and 17 % in its square, with a margin of 10 %. Both ways are here.
 
-A *rating* is absolute: the logarithm to base 2 of how near a scheme came to what the path allows. 0 is all of it, −1
+A *rating* is absolute: the logarithm to base 2 of how near a scheme is to what the path allows. 0 is all of it, −1
 half.
 """
 

@@ -1,7 +1,7 @@
 """A league: schemes against each other on paths of several kinds, in games, and how good each is by itself.
 
 Every experiment with ``games`` is a *section*. Its runs are those of any experiment; the games, ratings and rankings
-are computed from their metrics anew whenever they are asked for.
+are computed from their metrics again whenever they are asked for.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class League:
         return sorted(rows, key=lambda row: (-(-1.0 if row.published is None else row.published), -row.as_published))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, documented in ``docs/league.md``."""
+        """Plain data, documented in ``docs/studies/league.md``."""
         keys, probabilities = self.improvements
         return as_document({
             "kind": "league",
@@ -159,7 +159,7 @@ class League:
         })  # fmt: skip
 
     def scores(self) -> list[dict[str, str]]:
-        """What each scheme came to, as :meth:`.ExperimentResults.scores` says it: its mean rating."""
+        """What each scheme reached, as :meth:`.ExperimentResults.scores` says it: its mean rating."""
         return [
             {
                 "experiment": section.name,

@@ -38,7 +38,7 @@ class Confirmed:
     """None where the run has no such number."""
     agrees: bool
     """Whether the real number is within the span of the simulated ones, or no further from it than a tenth of their
-    mean, or of a threshold, whichever is larger."""
+    mean, or of a threshold, the larger one."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class ExperimentResults:
         ]
 
     def scores(self) -> list[dict[str, str]]:
-        """What each scheme came to: ``experiment``, ``scheme``, ``verdict``, ``numbers`` and their ``quantity``."""
+        """What each scheme reached: ``experiment``, ``scheme``, ``verdict``, ``numbers`` and their ``quantity``."""
         return [
             {
                 "experiment": outcome.test.name,
@@ -201,7 +201,7 @@ class ExperimentResults:
         return f"{runs} repetition{'s' if str(runs) != '1' else ''} of every condition, {total} runs{quick}"
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain data, documented in ``docs/experiments.md``."""
+        """All of it as plain data, documented in ``docs/guides/experiments.md``."""
         return as_document(
             {
                 "kind": self.source.kind,

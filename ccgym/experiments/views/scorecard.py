@@ -1,7 +1,7 @@
 """A scorecard: schemes on many paths, a score for each, and rankings over groups of paths.
 
 Every path is an evaluation in a directory of its own, ``paths/<name>``. Everything else is computed from their results
-anew whenever it is asked for.
+again whenever it is asked for.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class Scorecard:
         return schemes, tuple(path for path in group.paths if all((path, one.key) in scored for one in schemes))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, documented in ``docs/scorecard.md``."""
+        """Plain data, documented in ``docs/studies/scorecard.md``."""
         return as_document({
             "kind": "scorecard",
             "name": self.spec.name,

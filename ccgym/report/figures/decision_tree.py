@@ -29,7 +29,7 @@ class DecisionTree:
     nodes: Sequence[Mapping[str, Any]]
     """``{"split": {feature, threshold, at_most, above}}`` or ``{"leaf": action}``, the root first."""
     visits: npt.NDArray[np.float64]
-    """Decisions of the training that came to each node."""
+    """Decisions of the training that reached each node."""
     features: Sequence[str]
     """Names of the inputs."""
     actions: Sequence[str]

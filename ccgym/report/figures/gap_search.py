@@ -69,7 +69,7 @@ def gap_search_figure(searches: Mapping[int, Rows], *, title: str = "", color: s
 
 
 def label(name: str) -> str:
-    """A column's name for people: ``one_way_delay_ms`` is *one way delay, ms*."""
+    """A column's label: ``one_way_delay_ms`` is *one way delay, ms*."""
     return "gap, reward per decision" if name == "gap" else ", ".join(filter(None, coordinate_parts(name)))
 
 

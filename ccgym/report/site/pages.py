@@ -251,7 +251,7 @@ def _test_values(one: StoredExperiments, test: Mapping[str, Any], directory: Pat
 
 
 def _verdicts(schemes: Sequence[Mapping[str, Any]], outcomes: Mapping[str, Mapping[str, Any]]) -> Table:
-    """What each scheme came to, and the criterion with the smallest margin of those that it did not meet."""
+    """What each scheme reached, and the criterion with the smallest margin of those that it did not meet."""
     rows = []
     for scheme in schemes:
         outcome = outcomes[scheme["key"]]

@@ -35,7 +35,7 @@ class Stored:
 
     @property
     def title(self) -> str:
-        """Name for people."""
+        """Label."""
         return str(self.provenance["path"]).partition("\n")[0]
 
 

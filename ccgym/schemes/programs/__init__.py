@@ -1,5 +1,5 @@
 """External programs as schemes: ``program:NAME``, ``program:FILE.yaml``, ``program:PATH/TO/wrapper.py``
-(``docs/programs.md``). They run on real paths only.
+(``docs/guides/external-programs.md``). They run on real paths only.
 
 ===============  ==============================================================================
 ``declaration``  sender and receiver as YAML; those that come with ccgym: ``schemes/programs/``
@@ -69,7 +69,7 @@ def find(name: str, where: str = "") -> Program:
         f"there is no program {shown(name)}",
         where=where,
         expected=f"{', '.join(known)}, or the path of a YAML file or of one of Pantheon's wrappers, with a slash",
-        hint=did_you_mean(ExternalProgram.PREFIX + name, known, "docs/programs.md says how to declare one"),
+        hint=did_you_mean(ExternalProgram.PREFIX + name, known, "see docs/guides/external-programs.md"),
     )
 
 
@@ -78,7 +78,7 @@ class ExternalProgram(ExternalScheme):
 
     PREFIX = "program:"
     TYPED = "program:NAME"
-    MEANING = "an external sender and receiver, on real backends; also FILE.yaml, wrapper.py (docs/programs.md)"
+    MEANING = "an external program, on real backends; also FILE.yaml, wrapper.py (docs/guides/external-programs.md)"
     WHAT = "an external program"
     WINDOW_KNOWN = False
 

@@ -32,7 +32,7 @@ TIMEOUTS_S: Final = {"deps": 20.0, "run_first": 20.0, "setup_after_reboot": 120.
 STYLES: Final = "config.yml"
 """Pantheon's file with names, colors and markers of schemes: next to the wrapper, or one folder above, as there."""
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
-"""The kernel draws it anew at each boot."""
+"""The kernel draws it again at each boot."""
 
 _READY: Final[dict[str, ProgramWords]] = {}
 """What to start, by digest, of those that were made ready by this process."""

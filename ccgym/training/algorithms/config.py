@@ -296,7 +296,7 @@ class DaggerConfig(ImitationConfig, NetworkAlgorithm):
 
 
 class DistillConfig(ImitationConfig):
-    """DAgger of a decision tree, which CART grows anew after each round. With an expert of kind ``policy`` the tree is
+    """DAgger of a decision tree, which CART grows again after each round. With an expert of kind ``policy`` the tree is
     what is left of that policy."""
 
     name: Literal["distill"] = "distill"

@@ -442,7 +442,7 @@ mod tests {
         assert_eq!((network.unary("Loop", x), network.binary("Pow", x, one)), (None, None));
         assert_eq!(network.binary("Add", x, x.part(0, 2)), None);
         let scaled = network.binary("Mul", one, x).expect("one number goes with any row");
-        let lower = network.binary("Min", scaled, one).expect("likewise");
+        let lower = network.binary("Min", scaled, one).expect("as above");
         let both = network.concat(&[lower, x.part(1, 2), one]);
         let likely = network.unary("Softmax", both).expect("it is known");
         let mut values = Vec::new();

@@ -63,7 +63,7 @@ pub fn run(document: &str, host: &Host<'_>) -> i32 {
     }
 }
 
-/// Write an error to standard error: as JSON for programs, or for people. Return the exit status.
+/// Write an error to standard error: as JSON for programs, or as text. Return the exit status.
 pub fn report(error: &Error, as_json: bool) -> i32 {
     let text = match serde_json::to_string(error) {
         Ok(text) if as_json => text,

@@ -181,7 +181,7 @@ impl Process {
             .stderr(Stdio::piped())
             .spawn()
             .context(step)
-            .map_err(|error| error.hint("build it anew with `make setup`"))?;
+            .map_err(|error| error.hint("build it again with `make setup`"))?;
         let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut input), Some(output), Some(errors)) = (input, output, errors) else {
             return Err(Error::of("run-failed", step(), "a process without pipes"));
@@ -234,7 +234,7 @@ impl Process {
                 format!("{:?} on its standard output, {:?} on its standard error", said.unwrap_or_default(), last);
             Error::of("protocol-error", self.name.clone(), found)
                 .expected("the result of a process of ccgym-quic")
-                .hint("is the program of another version? Build it anew with `make setup`")
+                .hint("is the program of another version? Build it again with `make setup`")
         })
     }
 }

@@ -236,7 +236,7 @@ pub enum QueueSpec {
         #[serde(default = "red_max")]
         #[schemars(range(min = 2, max = MAX_SIGNED))]
         max: u32,
-        /// Probability of a drop where the average comes to `max` (1993: 2 %).
+        /// Probability of a drop where the average reaches `max` (1993: 2 %).
         #[serde(default = "tenth")]
         #[schemars(extend("format" = "probability"))]
         max_probability: f64,

@@ -37,7 +37,7 @@ impl Policy {
         self.inner.session().state().len()
     }
 
-    /// The nodes of a tree and how many decisions of the training came to each, as JSON; None for a network.
+    /// The nodes of a tree and how many decisions of the training reached each, as JSON; None for a network.
     fn tree(&self) -> Option<String> {
         let tree = self.inner.tree()?;
         Some(serde_json::json!({"nodes": tree.nodes(), "visits": tree.visits()}).to_string())

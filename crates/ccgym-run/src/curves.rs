@@ -18,7 +18,7 @@ const DELAY_CELLS: i64 = 800;
 pub struct Curves {
     /// Mbit/s that entered the path, per bin from the first event of any flow to the last of this one.
     pub ingress_mbps: Vec<f64>,
-    /// Mbit/s that left the path, likewise.
+    /// Mbit/s that left the path. The same.
     pub egress_mbps: Vec<f64>,
     /// Departure times of the delay points in seconds since the first event.
     pub delay_time_s: Vec<f64>,

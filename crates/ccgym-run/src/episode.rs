@@ -91,7 +91,7 @@ pub struct Summary {
     pub sent_packets: u64,
     /// Throughput over the link's mean capacity; `None` if the capacity is unknown.
     pub utilization: Option<f64>,
-    /// Throughput over the mean of the flow's fair shares, likewise: 1 is fair, with any number of flows.
+    /// Throughput over the mean of the flow's fair shares, in the same way: 1 is fair, with any number of flows.
     pub fair_share_ratio: Option<f64>,
 }
 

@@ -109,7 +109,7 @@ pub struct FlowSpec {
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
     pub ack_every: u32,
-    /// … or after this time, whichever comes first.
+    /// … or after this time, the first of both.
     #[serde(default = "forty_ms")]
     pub ack_delay: TimeSpan,
     /// Number of packets at the start that are acknowledged immediately anyway (Linux: 16).

@@ -24,7 +24,7 @@ struct Node {
 }
 
 impl Node {
-    /// Return the key as one number, to compare without branches: nobody could predict them.
+    /// Return the key as one number, to compare without branches: no branch predictor could predict them.
     #[inline]
     const fn order(self) -> u128 {
         ((self.key.0 .0 as u128) << 64) | self.key.1 as u128

@@ -55,7 +55,7 @@ class Pantheon:
         self.call(str(self.source / "analysis" / program), "--data-dir", str(directory), *options)
 
     def read(self, directory: pathlib.Path) -> dict:
-        """What all programs of its analysis make of a directory, whose files they write anew."""
+        """What all programs of its analysis make of a directory, whose files they write again."""
         before = {file.name for file in directory.iterdir()}
         metadata = json.loads((directory / "pantheon_metadata.json").read_text())
         self.analysis("plot.py", directory, "--include-acklink")

@@ -3,7 +3,7 @@
 
   record_mm_link.py WORK_DIR [--only NAME,NAME]
 
-Each recorded/mm_link/NAME.json says what its case is: queue, trace and traffic. It and NAME.log.gz are written anew.
+Each recorded/mm_link/NAME.json says what its case is: queue, trace and traffic. It and NAME.log.gz are written again.
 A new case is a file of that name with these keys; its trace is in NAME.trace.gz where it is neither short, generated
 nor a packaged one.
 """

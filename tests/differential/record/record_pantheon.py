@@ -59,7 +59,7 @@ def record(name: str, case: Case, pantheon: Pantheon, scripts: pathlib.Path, mad
             found["ours"] = statistics(directory)
         if name == "trace":
             found["mahimahi"] = read_by_mahimahi(scripts, directory)
-        # Last, since it writes the directory's files anew.
+        # Last, since it writes the directory's files again.
         with knowing(pantheon, directory / "config.yml"):
             found["pantheon"] = pantheon.whole(directory)
     text = json.dumps(found, indent=1, sort_keys=True) + "\n"

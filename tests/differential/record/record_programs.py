@@ -7,7 +7,7 @@ DIRECTORY is what `programs/build.sh` made, or the word `ours`: then our schemes
 `recorded/programs/emulated/` keeps them. Each program runs RUNS times over each path of
 tests/reproduction/genuine_programs.py, one run at a time, for 30 s; nothing else should run meanwhile.
 `recorded/programs/NAME.csv.gz` is written after each run, and a later call adds what is missing, so that `--runs 5`
-goes on from 3. With `--again` the paths that are asked for are recorded anew.
+goes on from 3. With `--again` the paths that are asked for are recorded again.
 """
 
 import argparse

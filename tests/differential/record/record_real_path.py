@@ -91,7 +91,7 @@ def rows(results: pathlib.Path) -> list[dict]:
 
 
 def table() -> str:
-    """The means of what is recorded, as docs/validation.md has them."""
+    """The means of what is recorded, as docs/studies/validation.md has them."""
     lines = ["| experiment | scheme | backend | runs | Mbit/s | p95 delay (ms) | loss (%) |"]
     lines.append("|---|---|---|---:|---:|---:|---:|")
     for name, entry in json.loads(gzip.decompress(OUT.read_bytes()))["experiments"].items():

@@ -3,10 +3,10 @@
 
   record_shell.py [--repeat N] [--at-once N] [--only NAME,NAME]
 
-writes recorded/shell/summary.json.gz (not with --only) and prints the table of docs/validation.md. Each of CASES is one
-queue with one stream of 1500-byte IP packets at constant spacing into a link of 12 Mbit/s. mm-link runs as an
-unprivileged user in a network namespace made for it, our shell with both ends apart from the machine. The other words
-(`send`, `sink`, `surround`) are what this file runs inside and around the shells.
+writes recorded/shell/summary.json.gz (not with --only) and prints the table of docs/studies/validation.md.
+Each of CASES is one queue with one stream of 1500-byte IP packets at constant spacing into a link of 12 Mbit/s.
+mm-link runs as an unprivileged user in a network namespace made for it, our shell with both ends apart from the
+machine. The other words (`send`, `sink`, `surround`) are what this file runs inside and around the shells.
 
 RECORD_SHELL is the command of our shell, by default `python -m ccgym.cli.main shell`.
 """
@@ -304,7 +304,7 @@ MEASURES = ("drops", "delay_mean_ms", "delay_p95_ms", "delay_max_ms")
 
 
 def table(cases: Sequence[dict]) -> str:
-    """The table of docs/validation.md: means over the repetitions, with the range where it is not a point."""
+    """The table of docs/studies/validation.md: means over the repetitions, with the range where it is not a point."""
 
     def cell(runs: Sequence[dict], measure: str) -> str:
         values = [one[measure] for one in runs]

@@ -1,5 +1,5 @@
 //! Writes the Rust and Python code of the messages that `crates/ccgym-net/proto` declares; with `--check` only reports
-//! outdated files. Called by `make docs` and `make lint`.
+//! outdated files. Called by `make format` and `make lint`.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ fn main() -> ExitCode {
         }
         stale += 1;
         if check {
-            eprintln!("{path} is stale: run `make docs`");
+            eprintln!("{path} is stale: run `make format`");
         } else {
             std::fs::write(root.join(path), content).expect("the file can be written");
             eprintln!("wrote {path}");

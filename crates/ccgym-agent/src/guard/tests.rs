@@ -195,7 +195,7 @@ fn low_is_also_a_small_part_of_what_the_path_carried_lately() {
     assert_eq!(toy.flow.window(), 25.0);
     toy.until(12, KEEP, |toy| toy.flow.interventions() == 1);
     toy.until(25, KEEP, Toy::lifted);
-    // Likewise on a path that has really become slow, but not forever.
+    // Also on a path that has really become slow, but not forever.
     let mut toy = Toy::new(&spec("cwnd", &recovery()), 400.0);
     toy.until(10, UP, Toy::lifted);
     toy.steps(2, DOWN);

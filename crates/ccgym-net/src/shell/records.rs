@@ -125,7 +125,7 @@ fn describe_queue(link: &ElementSpec) -> String {
     format!("{kind} [{}]", limits.collect::<Vec<_>>().join(", "))
 }
 
-/// Format the summary: one line for people, and for scripts that search for `emulator-limited`.
+/// Format the summary: one line of text, and for scripts that search for `emulator-limited`.
 fn summary(report: &EmulatorReport, seed: u64, limited: Option<String>) -> String {
     let direction = |name: &str, side: &DirectionReport| {
         let entered = side.counters.first().map_or(0, |(_, counters)| counters.arrived) + side.refused;

@@ -13,7 +13,7 @@
 
 pub mod codec;
 mod cookie;
-/// Generated from `proto/datagram.proto`, which documents the fields; `make docs` updates it.
+/// Generated from `proto/datagram.proto`, which documents the fields; `make format` updates it.
 #[rustfmt::skip]
 #[allow(missing_docs, clippy::module_inception)]
 #[path = "datagram_pb.rs"]

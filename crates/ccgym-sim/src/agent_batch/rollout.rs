@@ -41,7 +41,7 @@ pub struct Now<'a> {
     /// Observations of the current decision, or of the next; at the end of an episode, those after a learner's last
     /// interval if that is a sample.
     pub observations: &'a mut [f32],
-    /// Ground truth, likewise.
+    /// Ground truth. The same.
     pub truths: &'a mut [f64],
     /// Current actions, as drawn.
     pub actions: &'a mut [f32],

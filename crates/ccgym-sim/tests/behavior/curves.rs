@@ -1,5 +1,5 @@
 //! The window of each scheme over time on three paths, compared with the files in `schemes/tests/curves`. A change
-//! there is a change of behavior: `CCGYM_RECORD=1` writes the files again, and `make docs` draws them.
+//! there is a change of behavior: `CCGYM_RECORD=1` writes the files again, and `make site` draws them.
 
 use std::collections::BTreeMap;
 use std::path::Path;

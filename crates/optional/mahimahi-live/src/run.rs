@@ -106,7 +106,7 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead_ms: u64) -> Result<O
         session.check()?;
         let logs = session.stop(&clock, at)?;
         let matched = match_ends(&entered, &left, &clock, at);
-        let mut notes = vec!["mahimahi draws its losses anew in every run: a seed does not repeat them".to_owned()];
+        let mut notes = vec!["mahimahi draws its losses again in every run: a seed does not repeat them".to_owned()];
         notes.extend(matched.notes);
         let kept = logs.into_iter().next().filter(|_| spec.record.packets || spec.record.link_events);
         let (up_events, down_events) = kept.map_or_else(Default::default, |log| (log.up, log.down));

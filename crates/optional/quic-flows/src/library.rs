@@ -16,8 +16,8 @@ pub type Factory = Arc<dyn ControllerFactory + Send + Sync>;
 /// Function that makes a factory.
 pub type Make = fn() -> Factory;
 
-/// Controllers of flows `quic:NAME`: name, name for people, factory. The library's own have their default settings.
-/// To add a controller, add one line; no other code has a list of them (`docs/quic.md`).
+/// Controllers of flows `quic:NAME`: name, label, factory. The library's own have their default settings.
+/// To add a controller, add one line; no other code has a list of them (`docs/guides/quic.md`).
 pub const CONTROLLERS: &[(&str, &str, Make)] = &[
     ("cubic", "Cubic", || Arc::new(CubicConfig::default())),
     ("bbr", "BBR", || Arc::new(BbrConfig::default())),

@@ -1,5 +1,5 @@
 //! `ccgym-quic`: one end of a flow `quic:NAME`, started by a run with real packets. `ccgym-quic --help` has the usage.
-#![allow(clippy::print_stdout, clippy::print_stderr)] // Answers on the command line are for people.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // Answers on the command line are text.
 
 use ccgym_net::job::STATUS_ERROR;
 use ccgym_quic::library::CONTROLLERS;
@@ -11,11 +11,11 @@ ccgym-quic: one end of a QUIC flow over a real path. ccgym starts it:
 
 Without an option it reads a job, a line of JSON, from its standard input, and writes the result to its standard output.
 
-    --controllers  the congestion controllers: name, and name for people, a line each
+    --controllers  the congestion controllers: name, and label, a line each
     --version      its version, and the library's
     --help         this text
 
-docs/quic.md says how a controller of your own gets in.";
+docs/guides/quic.md says how a controller of your own gets in.";
 
 fn main() {
     let arguments: Vec<String> = std::env::args_os().skip(1).map(|one| one.to_string_lossy().into_owned()).collect();

@@ -2,7 +2,7 @@
 //!
 //!     cargo run -p ccgym-quinn --release --example send_file -- FILE copa
 //!     cargo run -p ccgym-quinn --release --example send_file -- FILE agents/eagle
-#![allow(clippy::print_stdout, clippy::print_stderr)] // A program for people.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // A program to read.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};

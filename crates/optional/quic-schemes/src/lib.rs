@@ -11,7 +11,7 @@
 //! # }
 //! ```
 //!
-//! The library reads only a window from a controller, and paces by it. `docs/quic.md` describes the consequences for
+//! The library reads only a window from a controller, and paces by it. `docs/guides/quic.md` describes the consequences for
 //! schemes, and lists the schemes on offer.
 //!
 //! | module | content |
@@ -85,7 +85,7 @@ impl SchemeFactory {
         if let Err(refusal) = offer(&mut *scheme) {
             return Err(Error::of("scheme-unsuitable", place(), format!("a scheme that {refusal}"))
                 .expected(format!("one for which {} are enough", refusal.has))
-                .hint("docs/quic.md lists the schemes that quinn can run"));
+                .hint("docs/guides/quic.md lists the schemes that quinn can run"));
         }
         let info = find(name).map_or(SchemeInfo::DEFAULT, |entry| entry.info);
         let initial_window = u64::from(info.transport.initial_window);

@@ -27,7 +27,7 @@ namespace ns3
 // Segments that an acknowledgement newly says have arrived, at most: as many as the receiver waits for.
 uint32_t newly = 1;
 
-// TcpLinuxReno by the rules of Linux that ns-3.37 departs from: the count of acknowledged segments begins anew at a
+// TcpLinuxReno by the rules of Linux that ns-3.37 departs from: the count of acknowledged segments begins again at a
 // reduction (tcp_init_cwnd_reduction), and what was selectively acknowledged does not count again when it is covered.
 class TcpRenoOfLinux : public TcpNewReno
 {

@@ -279,14 +279,14 @@ impl Ran {
         self
     }
 
-    /// Check that an error with this code ended it; programs print it as JSON, commands for people as text.
+    /// Check that an error with this code ended it; programs print it as JSON, commands as text.
     pub fn refused(&self, code: &str, place: &str) {
         assert_eq!(self.status, Some(2), "{}\n{}", self.out, self.err);
         explained(&self.err, code, place);
     }
 }
 
-/// Check that `printed` ends with one error of this code and place, as JSON for programs or as text for people.
+/// Check that `printed` ends with one error of this code and place, as JSON for programs or as text.
 pub fn explained(printed: &str, code: &str, place: &str) {
     let error = serde_json::from_str::<Error>(printed.trim_end().rsplit('\n').next().unwrap_or_default());
     let text = error.map_or_else(|_| printed.to_owned(), |error| format!("error[{}]: {error}", error.code));
