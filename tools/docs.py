@@ -1,13 +1,15 @@
 """Hooks of the documentation site (mkdocs.yml): pages of the tree, tables, figures, and links to files of the tree.
 
-A page names a table by a line ``<!-- table: NAME -->`` and a figure by ``<!-- figure: NAME -->``; ``tools/pages`` makes
-them, a module per page. Whatever is wrong is a warning, and ``mkdocs build --strict`` fails on it: a marker without a
-table, a table without a marker, a broken link or anchor, a page that is not in the navigation, a stale number of schemes.
-As a program it renews these numbers (``make format``).
+A page names a table by a line ``<!-- table: NAME -->`` and a figure by ``<!-- figure: NAME -->``; ``tools/pages``
+makes them, a module per page, or ``docs/data/tables/NAME.csv`` has what was measured. Whatever is wrong is a warning,
+and ``mkdocs build --strict`` fails on it: a marker without a table, a table without a marker, a broken link or
+anchor, a page that is not in the navigation, a stale number of schemes. As a program it renews these numbers (``make
+format``).
 """
 
 from __future__ import annotations
 
+import csv
 import logging
 import os
 import re
@@ -18,7 +20,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from pages import BLOCKS
-from pages.markdown import ROOT
+from pages.markdown import ROOT, table
 from pages.schemes import IMAGES, counts
 
 DOCS = ROOT / "docs"
@@ -68,6 +70,11 @@ def filled(name: str, text: str) -> str:
         log.warning("%s: has no line for %s of tools/pages", name, one)
 
     def block(marker: re.Match[str]) -> str:
+        measured = DOCS / "data" / "tables" / f"{marker[1]}.csv"
+        if measured.exists():
+            with measured.open(encoding="utf-8", newline="") as rows:
+                head, *measured_rows = csv.reader(rows)
+                return "\n".join(table(head, measured_rows))
         if marker[1] not in blocks:
             log.warning("%s: tools/pages makes no %s, but: %s", name, marker[1], ", ".join(sorted(blocks)) or "nothing")
             return ""
