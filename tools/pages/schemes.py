@@ -210,11 +210,12 @@ def scheme_head(name: str) -> list[str]:
 
 def policy_head(policies: Sequence[str]) -> list[str]:
     """What the cards of the policies of a page say."""
-    of_page = [scheme for scheme in SCHEMES if scheme["name"] in policies]
-    return [
-        f"- `{s['name']}`: {s['summary']} After: {s['reference']}. {' '.join(training_lines(s['card']))}"
-        for s in of_page
+    rows = [
+        (code(s["name"]), f"{s['summary']} Reference: {s['reference']}.", " ".join(training_lines(s["card"])))
+        for s in SCHEMES
+        if s["name"] in policies
     ]
+    return table(["Name", "What it is", "Policy"], rows)
 
 
 # --- Agents ----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ from matplotlib.lines import Line2D
 from ccgym.evaluation.curves import FloatArray, FlowCurves, RunCurves
 from ccgym.evaluation.metrics import RunMetrics
 from ccgym.report.figures import figure
-from ccgym.report.style import draw_capacity, flow_color, medium, new_figure, set_margins
+from ccgym.report.layout import set_margins
+from ccgym.report.style import draw_capacity, flow_color, medium, new_figure
 
 
 @figure("throughput", "throughput over time", page="run", order=1)
@@ -45,7 +46,7 @@ def legend_below(
     return drawn
 
 
-def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[Line2D]:
+def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics, *, ingress: bool = True) -> list[Line2D]:
     """Draw the curves into axes; the lines for a legend, those of the ingress first."""
     step = curves.bin_s
     end = step
@@ -57,13 +58,17 @@ def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[
     for index, (flow, (number, numbers)) in enumerate(zip(curves.flows, metrics.flows.items(), strict=False)):
         color = flow_color(index)
         first = _first_bin(flow.ingress_mbps)
-        ingress_lines += axes.plot(
-            np.arange(first, flow.ingress_mbps.size) * step,
-            flow.ingress_mbps[first:],
-            linestyle="--",
-            linewidth=1.4 * medium().line,
-            color=color,
-            label=f"Flow {number} ingress (mean {numbers.ingress_mbps:.2f} Mbit/s)",
+        ingress_lines += (
+            []
+            if not ingress
+            else axes.plot(
+                np.arange(first, flow.ingress_mbps.size) * step,
+                flow.ingress_mbps[first:],
+                linestyle="--",
+                linewidth=1.4 * medium().line,
+                color=color,
+                label=f"Flow {number} ingress (mean {numbers.ingress_mbps:.2f} Mbit/s)",
+            )
         )
         first = _first_bin(flow.egress_mbps)
         egress_lines += axes.plot(
