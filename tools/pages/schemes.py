@@ -205,7 +205,7 @@ def scheme_head(name: str) -> list[str]:
         agree = f"on {len(genuine.PATHS) - beyond} of {len(genuine.PATHS)} paths within every bound"
         place = "/docs/studies/validation.md#programs-of-the-founding-reports"
         facts.append(f"- Next to the program that Pantheon runs: {agree} ([table]({place}))")
-    return [*facts, "", *parameter_table(scheme)]
+    return facts
 
 
 def policy_head(policies: Sequence[str]) -> list[str]:
@@ -296,8 +296,9 @@ BLOCKS = {
         f"docs/schemes/{name}.md": {
             "scheme": partial(scheme_head, name),
             "portrait": partial(figure, f"schemes/{name}"),
+            **({"parameters": partial(parameter_table, scheme)} if scheme["parameters"] else {}),
         }
-        for name in CONTESTANTS
+        for name, scheme in CONTESTANTS.items()
     },
     **{
         f"docs/studies/{page}.md": {
