@@ -3,11 +3,13 @@
 #   PYTHON=python3.12   the interpreter to make the virtual environment with (default: the newest that is complete)
 #   JOBS=2              processors to use (default: all)
 #   CONFIG=aurora.yaml ARGS='--seed 2'   what `make train` trains, and how
+#   TARGETS="..."     what `make wheel` builds for, by Rust's names (default: Linux on x86-64 and aarch64)
 #   BENCH="cubic link"  only the benchmarks whose names contain one of these words
 
 PYTHON ?=
 JOBS ?=
 BENCH ?=
+TARGETS ?=
 CONFIG ?= aurora.yaml
 ARGS ?=
 DEMO_TRACE ?= 77.72mbps
@@ -17,11 +19,11 @@ SETUP := PYTHON='$(PYTHON)' $(if $(JOBS),CARGO_BUILD_JOBS=$(JOBS)) tools/setup.s
 ENTER := . .venv/ccgym.env &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test test-all bench lint site format clean distclean
+.PHONY: help setup demo train test test-all bench lint site format wheel docker-check clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
-	    awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	    awk -F '\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
 setup: ## make .venv with everything for development, build the native module
 	@$(SETUP) --profile dev
@@ -56,8 +58,15 @@ site: ## build the documentation into site/, with tables, figures and search; op
 
 format: ## put the sources into their standard form, and renew generated code
 	@$(SETUP) --profile dev
-	@$(ENTER) python tools/models.py && cargo run --release --locked -q -p ccgym-protocol
+	@$(ENTER) python tools/models.py && python tools/docs.py && cargo run --release --locked -q -p ccgym-protocol
 	@$(ENTER) ruff check --fix-only --quiet . ; ruff format --quiet . && cargo fmt --all
+
+wheel: ## build the wheels for Linux (x86-64, aarch64) and the source distribution into dist
+	@$(SETUP) --profile wheel
+	@$(ENTER) python tools/wheel.py $(TARGETS)
+
+docker-check: ## run the steps of the Dockerfile in bare Debian systems, without Docker (needs root)
+	@tools/docker-check.sh
 
 clean: ## remove what was built and the caches; keep .venv and results
 	@rm -rf target dist site .cache/figures .cache/setup.log .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

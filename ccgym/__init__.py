@@ -35,12 +35,14 @@ from ccgym.lazy import lazy
 
 if TYPE_CHECKING:
     from ccgym.config.path import NetworkPath
+    from ccgym.evaluation.compare import Comparison, compare
     from ccgym.evaluation.simulate import Job, Record, RunRecord, simulate, simulate_many
-    from ccgym.report.run_plot import plot_run
+    from ccgym.report.run_plot import plot_results, plot_run
     from ccgym.tracetools.check import Finding, check_trace
 
 __all__ = [
     "CcgymError",
+    "Comparison",
     "ConfigError",
     "Finding",
     "Job",
@@ -57,18 +59,23 @@ __all__ = [
     "UnitError",
     "__version__",
     "check_trace",
+    "compare",
+    "plot_results",
     "plot_run",
     "simulate",
     "simulate_many",
 ]
 
 _LAZY: Final = {
+    "Comparison": "ccgym.evaluation.compare",
     "Finding": "ccgym.tracetools.check",
     "Job": "ccgym.evaluation.simulate",
     "NetworkPath": "ccgym.config.path",
     "Record": "ccgym.evaluation.simulate",
     "RunRecord": "ccgym.evaluation.simulate",
     "check_trace": "ccgym.tracetools.check",
+    "compare": "ccgym.evaluation.compare",
+    "plot_results": "ccgym.report.run_plot",
     "plot_run": "ccgym.report.run_plot",
     "simulate": "ccgym.evaluation.simulate",
     "simulate_many": "ccgym.evaluation.simulate",

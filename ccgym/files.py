@@ -12,10 +12,11 @@ import os
 import secrets
 import shutil
 import stat
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import IO, Any, BinaryIO, Final
 
 from ccgym.errors import PlatformError
 
@@ -29,6 +30,11 @@ MAX_JSON_DEPTH: Final = 64
 """Deeper nesting is refused; the deepest that ccgym writes is a card with its configuration, about 15 levels."""
 MAX_INTEGER_DIGITS: Final = 20
 """Longer integers are refused; 2^64 has 20 digits."""
+
+LOCKED_BYTE: Final = 2**30
+"""What :func:`lock` locks on Windows: far behind the content, which others may still read."""
+
+_BINARY: Final = getattr(os, "O_BINARY", 0)  # Windows would change the ends of lines
 
 DISK_ERRORS: Final = frozenset(
     (
@@ -75,8 +81,8 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
         UnreadableError: It is something else, or cannot be opened.
     """
     try:
-        # Opening a pipe would otherwise wait for its writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        # Opening a pipe would otherwise wait for its writer; Windows has none.
+        descriptor = os.open(path, os.O_RDONLY | _BINARY | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:
         raise
     except NotADirectoryError as error:
@@ -182,6 +188,23 @@ def settle_directory(path: Path) -> None:
     shutil.rmtree(_partial(path), ignore_errors=True)
 
 
+def lock(file: IO[str]) -> None:
+    """Keep other processes out of an open file until it is closed, or this process ends.
+
+    Raises:
+        OSError: Another process holds it.
+    """
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(LOCKED_BYTE)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def disk_error(error: OSError, path: str | os.PathLike[str]) -> PlatformError:
     """The error that says what the disk refused."""
     reason = (error.strerror or str(error)).lower()
@@ -212,7 +235,7 @@ def _old(path: Path) -> Path:
 
 
 def _write_through(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _BINARY, 0o644)
     try:
         view = memoryview(data)
         while view:
@@ -223,6 +246,8 @@ def _write_through(path: Path, data: bytes) -> None:
 
 
 def _sync_directory(path: Path) -> None:
+    if sys.platform == "win32":  # which opens no directories
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -24,7 +24,7 @@ quietly() {
 # Finds the words of docs/words.txt in pages, code, configurations and templates.
 words() {
     grep -v '^#' docs/words.txt | cut -f 1 |
-        git grep -nwiF -f /dev/stdin -- '*.md' '*.py' '*.rs' '*.yaml' '*.j2' '*.proto' '*.toml' '*.sh' '*.ipynb' || return 0
+        git grep -nwiF -f /dev/stdin -- '*.md' '*.py' '*.rs' '*.yaml' '*.j2' '*.proto' '*.toml' '*.yml' '*.sh' '*.ipynb' || return 0
     echo "docs/words.txt says what to write instead"
     return 1
 }

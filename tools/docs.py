@@ -1,12 +1,15 @@
 """Hooks of the documentation site (mkdocs.yml): pages of the tree, tables, figures, and links to files of the tree.
 
-A page names a table by a line ``<!-- table: NAME -->`` and a figure by ``<!-- figure: NAME -->``; ``tools/pages`` makes
-them, a module per page. Whatever is wrong is a warning, and ``mkdocs build --strict`` fails on it: a marker without a
-table, a table without a marker, a broken link or anchor, a page that is not in the navigation.
+A page names a table by a line ``<!-- table: NAME -->`` and a figure by ``<!-- figure: NAME -->``; ``tools/pages``
+makes them, a module per page, or ``docs/data/tables/NAME.csv`` has what was measured. Whatever is wrong is a warning,
+and ``mkdocs build --strict`` fails on it: a marker without a table, a table without a marker, a broken link or
+anchor, a page that is not in the navigation, a stale number of schemes. As a program it renews these numbers (``make
+format``).
 """
 
 from __future__ import annotations
 
+import csv
 import logging
 import os
 import re
@@ -17,8 +20,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from pages import BLOCKS
-from pages.markdown import ROOT
-from pages.schemes import IMAGES
+from pages.markdown import ROOT, table
+from pages.schemes import IMAGES, counts
 
 DOCS = ROOT / "docs"
 TREE = {
@@ -31,6 +34,7 @@ TREE = {
 }
 """Pages that stand outside docs/, and where they stand in the site."""
 MARKER = re.compile(r"^<!-- (?:table|figure): ([\w-]+) -->$", re.MULTILINE)
+COUNT = re.compile(r"(<!-- count: (\w+) -->)\d+")
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 TEMPLATE = ("What it does", "Rules", "Parameters", "On three paths", "How ours was checked")
 """The sections of the page of a scheme; one without parameters has no such section."""
@@ -48,6 +52,11 @@ def place(file: Path) -> str:
     return TREE.get(name) or f"tree/{name}" + (".txt" if file.suffix == ".md" else "")
 
 
+def counted(text: str) -> str:
+    """A page with the numbers of schemes that there are, each behind ``<!-- count: NAME -->``."""
+    return COUNT.sub(lambda found: f"{found[1]}{counts()[found[2]]}", text)
+
+
 def target_of(page: Path, link: re.Match[str]) -> Path | None:
     """The file of the tree that a link of a page leads to; one that starts with a slash starts at the root."""
     target = (ROOT / link[1][1:] if link[1].startswith("/") else page.parent / link[1]).resolve()
@@ -58,6 +67,8 @@ def target_of(page: Path, link: re.Match[str]) -> Path | None:
 def filled(name: str, text: str) -> str:
     """A page with its tables and figures; what cannot be made is a warning."""
     blocks = BLOCKS.get(name, {})
+    if counted(text) != text:
+        log.warning("%s: a number of schemes is stale: run `make format`", name)
     for one in sorted(blocks.keys() - set(MARKER.findall(text))):
         log.warning("%s: has no line for %s of tools/pages", name, one)
 
@@ -66,6 +77,11 @@ def filled(name: str, text: str) -> str:
         log.warning("%s: has the sections %s, expected: %s", name, ", ".join(found), ", ".join(sections))
 
     def block(marker: re.Match[str]) -> str:
+        measured = DOCS / "data" / "tables" / f"{marker[1]}.csv"
+        if measured.exists():
+            with measured.open(encoding="utf-8", newline="") as rows:
+                head, *measured_rows = csv.reader(rows)
+                return "\n".join(table(head, measured_rows))
         if marker[1] not in blocks:
             log.warning("%s: tools/pages makes no %s, but: %s", name, marker[1], ", ".join(sorted(blocks)) or "nothing")
             return ""
@@ -125,3 +141,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Fill in tables and figures."""
     file = source(page.file)
     return linked(file, filled(file.relative_to(ROOT).as_posix(), markdown))
+
+
+if __name__ == "__main__":
+    for page in (*DOCS.rglob("*.md"), *(ROOT / name for name in TREE)):
+        written = page.read_text(encoding="utf-8")
+        if counted(written) != written:
+            page.write_text(counted(written), encoding="utf-8")

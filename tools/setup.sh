@@ -1,7 +1,7 @@
 #!/bin/sh
 # Finds a Python that is new enough and hands over to tools/setup.py, which does everything else.
 #
-#   tools/setup.sh [--profile demo|train|test|dev]       PYTHON=python3.12 tools/setup.sh …   to choose the interpreter
+#   tools/setup.sh [--profile demo|train|test|dev|wheel]       PYTHON=python3.12 tools/setup.sh …   to choose the interpreter
 #
 # Quick when nothing is to be done: then the virtual environment's own Python answers.
 set -eu

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from ccgym.config.capacity import Piecewise, capacity, combine, exact, mean_rate, trace_mean
 from ccgym.config.catalog import resolve_trace
 from ccgym.config.declared import DIRECTIONS, Direction
+from ccgym.config.display import html_table
 from ccgym.config.models import AnyElement, AnyQueue, Delay, ElementField, Link, LinkDirection, Loss
 from ccgym.units import NS_PER_MS, NS_PER_S, PACKET_BITS
 
@@ -83,6 +85,14 @@ class Chain(BaseModel):
 
     chain: tuple[ElementField, ...] = ()
     """The elements, the outermost first; the sender sits inside the last one. Of several links, those of all."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: {'; '.join(' '.join(line.split()) for line in str(self).splitlines())}"
+
+    def _repr_html_(self) -> str:
+        title, *lines = str(self).splitlines()
+        rows = [re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines]
+        return html_table(f"{type(self).__name__}: {title}", (), rows)
 
     @property
     def data_links(self) -> tuple[LinkDirection, ...]:

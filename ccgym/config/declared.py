@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, get_args
@@ -54,6 +54,9 @@ class Declared(Strict):
 
     WORDS: ClassVar[str] = ""
     """Describes it to people; ``{name}`` is a field as it is written, ``{name:yes|no}`` one of two texts."""
+
+    def __repr_args__(self) -> Iterable[tuple[str, Any]]:
+        return self.model_dump(mode="json", exclude_defaults=True).items()
 
     def native(self) -> dict[str, Any]:
         """All fields except those that are ``None``, as plain data in base units: what the core takes."""

@@ -153,9 +153,6 @@ class NetworkPath(Chain):
     def _from_shorthand(cls, data: Any) -> Any:
         return fields_of(cls, data) if isinstance(data, Mapping) else data
 
-    def __repr__(self) -> str:
-        return f"NetworkPath: {'; '.join(line.strip() for line in self.describe().splitlines())}"
-
     # --- Ways in --------------------------------------------------------------------------------------------------
 
     @classmethod

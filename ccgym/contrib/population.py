@@ -144,8 +144,9 @@ def train_there(directory: Path, working: str, device: str) -> None:
     words = ["--resume", str(directory)] if run.config.exists() else ["--config", str(directory / GIVEN)]
     words += [] if run.config.exists() else ["--run-dir", str(directory)]
     command = [sys.executable, "-m", "ccgym", "train", *words, "--device", device, "--no-export"]
+    end = _end_with_parent if sys.platform == "linux" else None
     with (directory / LOG).open("ab") as log:
-        done = subprocess.run(command, stdout=log, stderr=log, cwd=working, preexec_fn=_end_with_parent, check=False)
+        done = subprocess.run(command, stdout=log, stderr=log, cwd=working, preexec_fn=end, check=False)
     if done.returncode != 0:
         said = (directory / LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
         raise SimulationError(

@@ -28,5 +28,7 @@ def git_summary() -> str:
 
 
 def _git(root: Path, *words: str) -> str:
-    done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10, check=True)
+    done = subprocess.run(
+        ["git", "-C", str(root), *words], capture_output=True, encoding="utf-8", timeout=10, check=True
+    )
     return done.stdout.rstrip()

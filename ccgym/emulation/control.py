@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from ccgym.emulation.control_pb2 import Action, Ended, FromSender, Hello, Interval, Stop, ToSender
+from ccgym.emulation.job import require_linux
 from ccgym.errors import PlatformError, RealPathError
 
 VERSION: Final = 1
@@ -37,6 +38,7 @@ class Server:
     """Where the senders of a run connect: a socket in a private folder, which :meth:`close` removes."""
 
     def __init__(self) -> None:
+        require_linux()
         self._directory = tempfile.TemporaryDirectory(prefix="ccgym-env-", dir=_short_folder())
         self.path = Path(self._directory.name) / "control"
         """The socket."""

@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ccgym.errors import CcgymError
+from ccgym.errors import CcgymError, PlatformError
 
 
 class Memory:
     """A file without a name: it exists while a process holds its descriptor."""
 
     def __init__(self, name: str, content: bytes = b"") -> None:
+        require_linux()
         self.fd = os.memfd_create(f"ccgym-{name}")
         self._open = True
         with open(self.path, "wb") as file:
@@ -38,6 +39,18 @@ class Memory:
         if self._open:
             self._open = False
             os.close(self.fd)
+
+
+def require_linux() -> None:
+    """Raise :class:`PlatformError` where there can be no process that meets real packets."""
+    if sys.platform != "linux":
+        raise PlatformError(
+            "capability-missing",
+            "real packets need Linux",
+            where=f"this system, {sys.platform}",
+            expected="Linux, or the simulator",
+            hint="simulate it here (--backend sim), or run it on Linux, in a virtual machine or a container",
+        )
 
 
 def memory(kind: str, fields: Mapping[str, Any]) -> Memory:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ccgym.config.path import NetworkPath
 from ccgym.config.sampled_path import DEFAULT_DURATION_NS
+from ccgym.emulation.job import require_linux
 from ccgym.errors import ConfigError, PlatformError
 from ccgym.units import Nanoseconds
 
@@ -17,6 +18,7 @@ def require_programs(shells: Iterable[Sequence[str]]) -> None:
     Raises:
         PlatformError: One is not.
     """
+    require_linux()
     missing = [name for name in dict.fromkeys(shell[0] for shell in shells) if shutil.which(name) is None]
     if missing:
         raise PlatformError(

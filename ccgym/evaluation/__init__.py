@@ -34,6 +34,7 @@ What came out
 ``curves``          what a run's figures show, reduced for storage
 ``frames``          tables: data frames, CSV
 ``differences``     which scheme is better, worse, or undecided
+``compare``         two results side by side
 ``bootstrap``       how sure means, differences and rankings are
 ``flags``           what looks wrong in results
 ``counterfactual``  what starved a scheme, where another run confirms it

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
@@ -11,6 +10,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+from ccgym import files
 from ccgym.errors import ResultsError
 from ccgym.files import UnreadableError, atomic_write, read_json
 
@@ -64,7 +64,7 @@ def lock_directory(directory: Path, kind: Kind, inside: str = RUNS_DIRECTORY, op
         (directory / inside).mkdir(parents=True, exist_ok=True)
         lock = (directory / LOCK_FILE).open("a+", encoding="utf-8")
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        files.lock(lock)
     except OSError:
         lock.seek(0)
         holder = lock.read(32).strip()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from ccgym.config.catalog_file import PublishedResult
+from ccgym.config.display import html_table
 from ccgym.errors import ConfigError, ResultsError, did_you_mean, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
 from ccgym.evaluation.differences import Difference, Direction, differences
@@ -30,13 +31,14 @@ from ccgym.evaluation.results_file import (
     read_results,
     unit_of,
 )
-from ccgym.evaluation.run_numbers import FLOW_COLUMN, FlowRecord
+from ccgym.evaluation.run_numbers import FLOW_COLUMN, NUMBER_HEADS, FlowRecord
 from ccgym.evaluation.scheme_summary import CellFailure, CellResult, SchemeSummary
 from ccgym.evaluation.spread import Spread
 from ccgym.schemes.style import SchemeStyle
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 RUN_COLUMNS: Final[Mapping[str, str]] = {
     "scheme": "key of the scheme, as in file names",
@@ -108,6 +110,26 @@ class ResultSet:
         if self.failures:
             lines.append(f"  {len(self.failures)} runs failed")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (one.style.label, str(len(one.valid_runs)), *(one.cell(name) for name in COMPARED)) for one in self.schemes
+        ]
+        return html_table(repr(self).partition("\n")[0], ("scheme", "runs", *NUMBER_HEADS), rows)
+
+    def plot(self, file: str | os.PathLike[str] | None = None) -> Figure:
+        """Draw mean throughput against mean 95th-percentile one-way delay, a mark per scheme.
+
+        Args:
+            file: Where to save it: a ``.png``, ``.svg`` or ``.pdf`` file. By default nowhere.
+
+        Raises:
+            ConfigError: A suffix that matplotlib does not know.
+            PlatformError: matplotlib is not installed, or the file cannot be written.
+        """
+        from ccgym import plot_results  # drawing is of a higher layer: the package hands it down
+
+        return plot_results(self, file)
 
     def to_pandas(self, table: Literal["flows", "series"] = "flows") -> pd.DataFrame:
         """A table of all runs as a data frame; ``docs/reference/results.md`` lists the columns with their units.

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from ccgym.config.display import html_table
 from ccgym.evaluation.ccperf_metrics import CcperfMetrics
 from ccgym.evaluation.metrics import RunMetrics
 
@@ -190,9 +191,50 @@ class RunNumbers:
     flows that were ``unavailable``, ``notes``; between two machines, what its ``clocks`` were; with mahimahi, when its
     ``traces`` began. None in the simulator."""
 
+    @property
+    def title(self) -> str:
+        """How long, from which seed and where it ran, in words."""
+        where = "simulated" if self.backend == "sim" else self.backend
+        return f"{self.duration_s:g} s, seed {self.seed}, {where}"
+
+    @property
+    def path_title(self) -> str:
+        """The path in a line: its name, or what lies in the direction of the data."""
+        first, *rest = self.path.split("\n")
+        return rest[0].strip().removeprefix("data").strip() if rest and first == "unnamed path" else first
+
+    def text(self) -> str:
+        """The run on one screen."""
+        width = max((len(flow.scheme) for flow in self.flows), default=0)
+        lines = [f"RunRecord: {self.title}", f"  path    {self.path_title}"]
+        lines += [f"  flow {at}  {one.scheme:<{width}}  {one.summary()}" for at, one in enumerate(self.flows, start=1)]
+        if self.metrics is not None and len(self.flows) > 1:
+            total = self.metrics.total
+            numbers = flow_summary(total.throughput_mbps, total.delay_p95_ms, total.loss)
+            lines.append(f"  total   {'':<{width}}  {numbers}")
+        return "\n".join(lines)
+
+    def html(self, picture: str = "") -> str:
+        """The run in a notebook: a table of its flows, and a picture below it."""
+        rows: list[tuple[str, Any]] = [(f"{at} {one.scheme}", one) for at, one in enumerate(self.flows, start=1)]
+        if self.metrics is not None and len(self.flows) > 1:
+            rows.append(("total", self.metrics.total))
+        cells = [(name, *flow_cells(one.throughput_mbps, one.delay_p95_ms, one.loss)) for name, one in rows]
+        return html_table(f"RunRecord: {self.path_title}, {self.title}", ("flow", *NUMBER_HEADS), cells, picture)
+
 
 def flow_summary(throughput_mbps: float, delay_p95_ms: float | None, loss: float | None) -> str:
     """Throughput, delay and loss on one line."""
     delay = "no packet arrived" if delay_p95_ms is None else f"p95 one-way delay {delay_p95_ms:.2f} ms"
     lost = "" if loss is None else f", loss {loss:.2%}".replace("%", " %")
     return f"{throughput_mbps:.2f} Mbit/s, {delay}{lost}"
+
+
+NUMBER_HEADS: Final = ("throughput (Mbit/s)", "p95 one-way delay (ms)", "loss (%)")
+"""Heads of the columns of :func:`flow_cells`."""
+
+
+def flow_cells(throughput_mbps: float | None, delay_p95_ms: float | None, loss: float | None) -> list[str]:
+    """Throughput, delay and loss as cells of a table; a dash where one is not known."""
+    percent = None if loss is None else 100 * loss
+    return ["–" if value is None else f"{value:.2f}" for value in (throughput_mbps, delay_p95_ms, percent)]

@@ -13,13 +13,15 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import TypeAdapter, ValidationError
 
+from ccgym.config.display import sparklines
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.evaluation.capacity import LinkCapacity
 from ccgym.evaluation.ccperf_metrics import UNLIMITED, CcperfMetrics
 from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.frames import packet_table, to_frame, write_csv
 from ccgym.evaluation.metrics import PacketLog, PantheonMetrics
-from ccgym.evaluation.run_numbers import SERIES_COLUMNS, FlowRecord, RunNumbers, flow_summary
+from ccgym.evaluation.run_numbers import SERIES_COLUMNS, FlowRecord, RunNumbers
+from ccgym.schemes.style import FLOW_COLORS
 from ccgym.units import NS_PER_S, TimeLike, format_time, parse_positive_time
 
 if TYPE_CHECKING:
@@ -58,21 +60,12 @@ class RunRecord(RunNumbers):
     """When it began in an evaluation, seconds since the epoch; in virtual time its runs follow one another."""
 
     def __repr__(self) -> str:
-        where = "simulated" if self.backend == "sim" else self.backend
-        lines = [
-            f"RunRecord: {self.duration_s:g} s, seed {self.seed}, {where}",
-            f"  path    {self.path.partition(chr(10))[0]}",
-        ]
-        width = max((len(flow.scheme) for flow in self.flows), default=0)
-        lines += [
-            f"  flow {number}  {flow.scheme:<{width}}  {flow.summary()}"
-            for number, flow in enumerate(self.flows, start=1)
-        ]
-        if self.metrics is not None and len(self.flows) > 1:
-            total = self.metrics.total
-            numbers = flow_summary(total.throughput_mbps, total.delay_p95_ms, total.loss)
-            lines.append(f"  total   {'':<{width}}  {numbers}")
-        return "\n".join(lines)
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        drawn = [] if self._recorded is None else self.curves().flows
+        curves = [(color, one.egress_mbps.tolist()) for color, one in zip(FLOW_COLORS, drawn, strict=False)]
+        return self.html(sparklines(curves, "throughput of each flow over time (Mbit/s)") if curves else "")
 
     @cached_property
     def packets(self) -> PacketLog | None:

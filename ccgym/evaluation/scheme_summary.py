@@ -115,6 +115,14 @@ class SchemeSummary:
         counted = f"{len(self.valid_runs)} of {len(self.runs)} runs count"
         return f"SchemeSummary({self.style.label}, {counted}: {self.summary()})"
 
+    def cell(self, name: str) -> str:
+        """A quantity as a cell of a table, mean ± std: ``throughput_mbps``, ``delay_p95_ms``, ``loss`` (%)."""
+        spread: Spread | None = getattr(self, name)
+        if spread is None:
+            return "–"
+        scale = 100 if name == "loss" else 1
+        return f"{scale * spread.mean:.2f}" + ("" if spread.std is None else f" ± {scale * spread.std:.2f}")
+
     def summary(self) -> str:
         """Means of throughput, 95th percentile of the one-way delay, and loss, on one line."""
         throughput, delay, loss = self.throughput_mbps, self.delay_p95_ms, self.loss

@@ -210,6 +210,10 @@ def _conditions(experiment: spec.ExperimentSpec, name: str, part: spec.ScenarioS
     total = int(np.prod([len(axis) for axis in axes]))
     if total > MAX_CONDITIONS:
         raise ConfigError("too-large", f"{total} conditions", expected=f"at most {MAX_CONDITIONS}", where="sweep")
+    # Values of several units, such as a discipline and a limit of a queue, stand as they are written.
+    forms: dict[str, set[str]] = {}
+    for key, value in (pair for axis in axes for shown_at, _ in axis for pair in shown_at.items()):
+        forms.setdefault(key, set()).add(coordinate(key, value)[0])
     # The first value of the sweep varies fastest.
     for points in itertools.product(*reversed(axes)):
         chosen = list(reversed(points))
@@ -218,7 +222,8 @@ def _conditions(experiment: spec.ExperimentSpec, name: str, part: spec.ScenarioS
         key = ",".join(f"{parameter}={value}" for parameter, value in written.items()) or name or "all"
         condition = Condition(
             key=key,
-            at=_coordinates(written) or ({"scenario": name} if name else {}),
+            at=dict((k, str(v)) if len(forms[k]) > 1 else coordinate(k, v) for k, v in written.items())
+            or ({"scenario": name} if name else {}),
             written=written,
             _experiment=experiment,
             _part=part,
@@ -253,10 +258,6 @@ def _paths(paths: Any) -> list[_Point]:
     if isinstance(paths, Mapping):
         return [({PATH: name}, {f"_{PATH}": path}) for name, path in paths.items()]
     return [({PATH: NetworkPath.from_any(path).name or str(path)}, {f"_{PATH}": path}) for path in paths]
-
-
-def _coordinates(written: Mapping[str, Any]) -> dict[str, Value]:
-    return dict(coordinate(key, value) for key, value in written.items())
 
 
 def coordinate(key: str, value: Any) -> tuple[str, Value]:

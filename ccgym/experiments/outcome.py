@@ -12,7 +12,7 @@ import numpy as np
 from ccgym.evaluation.spread import Spread
 from ccgym.experiments.criteria import Criterion, Evidence
 from ccgym.experiments.criterion_spec import CriterionSpec, Reference, reference
-from ccgym.experiments.expand import Condition, Value, conditions, coordinate
+from ccgym.experiments.expand import Condition, Value, conditions
 from ccgym.experiments.metrics.base import Metric
 from ccgym.experiments.spec import ExperimentSpec
 
@@ -125,7 +125,7 @@ class Test:
     @property
     def figures(self) -> list[Any]:
         """Its figures, with coordinates in place of the parameters that their options name."""
-        names = {name: coordinate(name, value)[0] for one in self.conditions for name, value in one.written.items()}
+        names = {name: at for one in self.conditions for name, at in zip(one.written, one.at, strict=False)}
         return [_translated(one, names) for one in self.spec.figures]
 
     def by_key(self, key: str) -> Metric:

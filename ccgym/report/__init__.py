@@ -7,6 +7,7 @@
 ``ranking_table``        what all rankings show
 ``figures``              the figures, one per file, and their registry
 ``style``                fonts, colors and sizes for screen and paper; saving of figures
+``layout``               titles, margins, legends and marks of schemes
 ``run_plot``             throughput and delay of one run in one figure: ``run.plot()``
 ``pantheon_words``       what Pantheon's report says, in its words and order
 ``coordinates``          coordinates and metrics on axes

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ccgym.experiments.metrics import Metric
 from ccgym.experiments.outcome import Test
 
 _UNITS: Final = {"mbps": "Mbit/s", "ms": "ms", "s": "s", "bdp": "BDP", "packets": "packets"}
-_NAMES: Final = {"owd": "one-way delay", "rtt": "RTT"}
+_NAMES: Final = {
+    "owd": "one-way delay", "rtt": "RTT", "loss": "random loss", "start": "start of the later flow",
+    "interval": "time between starts of flows",
+}  # fmt: skip
 
 
 def coordinate_parts(name: str) -> tuple[str, str]:
@@ -29,7 +32,16 @@ def coordinate_label(name: str) -> str:
 def coordinate_text(name: str, value: float | str) -> str:
     """``rate 10 Mbit/s``."""
     label, unit = coordinate_parts(name)
+    if unit == "ms" and not isinstance(value, str) and value >= 1000:
+        value, unit = value / 1000, "s"
     return " ".join(filter(None, (label, value_text(value), unit)))
+
+
+def coordinate_axis(name: str, values: Sequence[float | str]) -> tuple[str, float]:
+    """``rate (Mbit/s)``, and what values are multiplied by: times that are whole seconds are in seconds."""
+    if name.endswith("_ms") and all(not isinstance(value, str) and value % 1000 == 0 for value in values):
+        return coordinate_label(f"{name.removesuffix('_ms')}_s"), 0.001
+    return coordinate_label(name), 1.0
 
 
 def coordinates_text(at: Mapping[str, float | str]) -> str:

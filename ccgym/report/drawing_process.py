@@ -63,7 +63,8 @@ class DrawingProcess:
 def work() -> None:
     """What such a process does: read the tasks, do one after the other, and say so."""
     # When the parent has ended, so does the process, silently.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if sys.platform != "win32":
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for task in pickle.load(sys.stdin.buffer):
         task()
         os.write(sys.stdout.fileno(), _DONE)

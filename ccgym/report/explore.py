@@ -29,8 +29,9 @@ from ccgym.evaluation.spread import Spread
 from ccgym.invocation import command
 from ccgym.report.evaluation_table import PUBLISHED_COLUMNS, evaluation_table, explanation
 from ccgym.report.page import write_page
-from ccgym.report.style import CAPACITY_EDGE, FLOW_COLORS, page_colors
+from ccgym.report.style import CAPACITY_EDGE, page_colors
 from ccgym.report.table import Column, Row, Table, number
+from ccgym.schemes.style import FLOW_COLORS
 from ccgym.units import NS_PER_S
 
 EXPLORE_FILE: Final = "explore.html"

@@ -21,10 +21,14 @@ from ccgym.experiments.outcome import Test
 from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import coordinates_text
 from ccgym.report.figures import Options, figure
-from ccgym.report.style import INK, blank_figure, finish, flow_color, legible
+from ccgym.report.layout import finish
+from ccgym.report.style import INK, blank_figure, flow_color, legible
 from ccgym.schemes.style import SchemeStyle
 
 COLUMN_IN: Final = 2.9
+
+ACROSS: Final = 6
+"""Schemes side by side; further ones stand below."""
 
 ROW_IN: Final = 1.95
 
@@ -92,17 +96,20 @@ class Runs:
     condition: str
     """In words; empty for the only one."""
     shown: Sequence[Shown]
+    what: str = ""
+    """What the figure shows, in words."""
 
     @classmethod
-    def of(cls, results: ExperimentResults, test: Test, options: OperatingOptions) -> Runs:
+    def of(cls, results: ExperimentResults, test: Test, options: OperatingOptions, what: str = "") -> Runs:
         """Read them.
 
         Raises:
             ConfigError: No condition has these coordinates.
             ResultsError: The file of a run is damaged.
         """
-        wanted = {name: coordinate(name, value)[1] for name, value in options.where.items()}
-        chosen = next((one for one in test.conditions if wanted.items() <= one.at.items()), None)
+        wanted = {name: (value, coordinate(name, value)[1]) for name, value in options.where.items()}
+        matching = (one for one in test.conditions if all(one.at.get(name) in of for name, of in wanted.items()))
+        chosen = next(matching, None)
         if chosen is None:
             expected = "; ".join(coordinates_text(one.at) for one in test.conditions[:6])
             where = f"figures of {test.name}: where"
@@ -112,7 +119,7 @@ class Runs:
             for style in results.styles
             if (run := results.kept(test, style.key, chosen.key)) is not None
         ]
-        return cls(test.title, coordinates_text(chosen.at) if len(test.conditions) > 1 else "", found)
+        return cls(test.title, coordinates_text(chosen.at) if len(test.conditions) > 1 else "", found, what)
 
     @property
     def most_flows(self) -> int:
@@ -129,7 +136,7 @@ class Runs:
         return handles
 
     def grid(self, rows: Sequence[str], draw: Draw, handles: Sequence[Line2D], **axes: Any) -> Figure:
-        """A figure with a column per scheme.
+        """A figure with a column per scheme, up to :data:`ACROSS` of them side by side.
 
         Args:
             rows: Labels of the vertical axes.
@@ -137,13 +144,20 @@ class Runs:
             handles: The legend.
             axes: How panels share their axes.
         """
-        columns = max(1, len(self.shown))
-        drawn = blank_figure(COLUMN_IN * columns + EDGES_IN[0], ROW_IN * len(rows) + EDGES_IN[1])
-        panels = drawn.subplots(len(rows), columns, squeeze=False, **axes)
-        for one, column in zip(self.shown, panels.T, strict=False):
+        across, high = max(1, min(ACROSS, len(self.shown))), len(rows)
+        bands = max(1, -(-len(self.shown) // across))
+        drawn = blank_figure(COLUMN_IN * across + EDGES_IN[0], ROW_IN * high * bands + EDGES_IN[1])
+        panels = drawn.subplots(high * bands, across, squeeze=False, **axes)
+        columns = [column for top in range(0, high * bands, high) for column in panels[top : top + high].T]
+        for one, column in zip(self.shown, columns, strict=False):
             draw(one, list(column))
             column[0].set_title(one.style.label, fontsize=11, color=legible(one.style.color), weight="bold")
-        for label, row in zip(rows, panels, strict=True):
+            for panel in column if bands > 1 else ():
+                panel.tick_params(labelbottom=True)
+        for column in columns[len(self.shown) :]:
+            for panel in column:
+                panel.set_visible(False)
+        for label, row in zip(list(rows) * bands, panels, strict=True):
             row[0].set_ylabel(folded(label))
         return self.finish(drawn, handles)
 
@@ -153,7 +167,7 @@ class Runs:
             axes.set_ylim(bottom=0)
             if axes.get_xlim()[0] < 0:
                 axes.set_xlim(left=0)
-        return finish(drawn, f"{self.title}: {self.condition}" if self.condition else self.title, handles)
+        return finish(drawn, ": ".join(filter(None, (self.title, self.condition, self.what))), handles)
 
 
 def operating_figure(name: str, title: str) -> Callable[[Callable[[Runs], Figure]], Callable[[Runs], Figure]]:
@@ -161,7 +175,7 @@ def operating_figure(name: str, title: str) -> Callable[[Callable[[Runs], Figure
 
     def register(draw: Callable[[Runs], Figure]) -> Callable[[Runs], Figure]:
         def of_test(results: ExperimentResults, test: Test, options: OperatingOptions) -> Figure:
-            return draw(Runs.of(results, test, options))
+            return draw(Runs.of(results, test, options, title))
 
         of_test.__module__ = draw.__module__
         figure(name, title, page="test", options=OperatingOptions)(of_test)

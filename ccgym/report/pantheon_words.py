@@ -88,16 +88,16 @@ def git_summary(results: ResultSet) -> list[str]:
     return lines
 
 
-def figure_title(results: ResultSet, of_means: bool) -> str:
-    """The title of a summary figure."""
+def figure_title(results: ResultSet, what: str) -> str:
+    """The title of a figure of an evaluation, after what it shows."""
     parameters = results.parameters
     apart = (
-        f"\n{parameters['flows']} flows with {parameters['interval_s']:g}s interval between two flows"
+        f", {parameters['flows']} flows with {parameters['interval_s']:g}s interval between two flows"
         if parameters["flows"] > 1
         else ""
     )
     times = f"{counted(int(parameters['runs']), 'run')} of {parameters['runtime_s']:g}s each per scheme"
-    return f"{_where(results)}, {times}{apart}" + ("\n(mean of all runs by scheme)" if of_means else "")
+    return f"{what}\n{_where(results)}, {times}{apart}"
 
 
 def _where(results: ResultSet) -> str:

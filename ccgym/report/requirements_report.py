@@ -163,7 +163,7 @@ def _line(results: ExperimentResults, style: SchemeStyle, row: Requirement, test
 
 
 def _wrapped(text: str, width: int = WIDTH) -> str:
-    return "\n".join(textwrap.wrap(text, width))
+    return "\n".join(textwrap.wrap(text, width, break_on_hyphens=False))
 
 
 def confirmed_table(results: ExperimentResults) -> Table:

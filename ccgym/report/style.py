@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import colorsys
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -24,18 +24,13 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import Colormap, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter
 from PIL import Image
 
 from ccgym.files import atomic_write
 from ccgym.report.figures import FORMATS
-from ccgym.schemes.style import SchemeStyle
-
-FLOW_COLORS: Final = ("#1f5fbf", "#2a8f4f", "#c8372d", "#b8860b", "#0e8c99", "#a0369c")
-"""Colors of flows 1, 2, …: Pantheon's cycle blue, green, red, yellow, cyan, magenta, darkened to be read on white."""
+from ccgym.schemes.style import FLOW_COLORS
 
 CAPACITY_COLOR: Final = "linen"
 """Fill below the link's capacity, as Pantheon has it."""
@@ -100,6 +95,7 @@ SCREEN: Final = Medium(text_pt=11, mark_pt=8.5)
 
 PAPER: Final = Medium(text_pt=8, mark_pt=5, column=True)
 """A column of a paper, to be included as it is."""
+
 
 PLAIN: Final = FuncFormatter(lambda value, _: f"{value:g}")
 """Numbers of logarithmic axes, without exponents."""
@@ -220,39 +216,10 @@ def new_figure(width_in: float, height_in: float) -> tuple[Figure, Axes]:
 
     Args:
         width_in: Width in inches; on paper it is a column's.
-        height_in: Height in inches, in the same way.
+        height_in: Height in inches, in the same way; :func:`set_margins` may change it.
     """
     figure = blank_figure(*((COLUMN_IN, COLUMN_AXES_IN) if medium().column else (width_in, height_in)))
     return figure, figure.add_subplot()
-
-
-def add_title(figure: Figure, text: str) -> None:
-    """Write a title into the upper left corner."""
-    height = figure.get_size_inches()[1]
-    figure.suptitle(text, x=0.012, y=1 - 0.12 / height, ha="left", va="top", color=INK, weight="bold")
-
-
-def scheme_handles(styles: Iterable[SchemeStyle]) -> list[Line2D]:
-    """Schemes in the legend of :func:`finish`."""
-    return [
-        Line2D([], [], color=legible(style.color), marker=style.marker, linewidth=1.8, markersize=6, label=style.label)
-        for style in styles
-    ]
-
-
-def finish(figure: Figure, title: str = "", handles: Sequence[Line2D] = (), top_in: float = 0.82) -> Figure:
-    """Write the title, and the legend in a row below it; arrange the axes below the uppermost ``top_in`` inches, once
-    for all formats."""
-    height = figure.get_size_inches()[1]
-    if title:
-        add_title(figure, title)
-    if handles:
-        figure.legend(
-            handles=list(handles), loc="upper left", ncols=len(handles), bbox_to_anchor=(0.005, 1 - 0.36 / height),
-            fontsize=10, columnspacing=1.4, handletextpad=0.5,
-        )  # fmt: skip
-    ConstrainedLayoutEngine(rect=(0, 0, 1, 1 - top_in / height)).execute(figure)
-    return figure
 
 
 def draw_capacity(axes: Axes, values: npt.ArrayLike, bin_s: float) -> float:
@@ -263,17 +230,6 @@ def draw_capacity(axes: Axes, values: npt.ArrayLike, bin_s: float) -> float:
         edges, 0, np.append(capacity, capacity[-1:]), facecolor=CAPACITY_COLOR, edgecolor=CAPACITY_EDGE, linewidth=0.8
     )
     return float(edges[-1])
-
-
-def set_margins(figure: Figure, left: float, right: float, top: float, bottom: float) -> None:
-    """Leave room around the axes, in multiples of the text's size, which does not depend on the figure's."""
-    unit = medium().text_pt / 72
-    if medium().column:
-        figure.set_size_inches(COLUMN_IN, COLUMN_AXES_IN + (top + bottom) * unit)
-    width, height = figure.get_size_inches() / unit
-    # On a screen, a legend of many rows leaves half of the figure to the axes.
-    lower = bottom / height if medium().column else min(0.5, bottom / height)
-    figure.subplots_adjust(left=left / width, right=1 - right / width, top=1 - top / height, bottom=lower)
 
 
 def save(figure: Figure, path: Path, *, parents: bool = False) -> None:

@@ -5,31 +5,12 @@ They run on real paths only. There they can be compared with ours of the same na
 
 from __future__ import annotations
 
-import zlib
-from typing import Any, Final
+from typing import Any
 
 from ccgym.emulation import kernel_tcp
 from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, near_miss, shown
+from ccgym.schemes.registry import color_like
 from ccgym.schemes.scheme import ExternalScheme
-
-STYLES: Final = {
-    "bbr": ("darkgoldenrod", "v"),
-    "cubic": ("dimgray", "P"),
-    "reno": ("sienna", "^"),
-    "vegas": ("darkslategray", "H"),
-    "dctcp": ("teal", "X"),
-}
-"""Color and marker: close to those of our scheme of that name, but not equal."""
-
-OTHER_COLORS: Final = ("steelblue", "mediumvioletred", "olivedrab", "brown", "darkcyan", "mediumpurple")
-"""Colors of the others."""
-
-
-def color_and_marker(algorithm: str) -> tuple[str, str]:
-    """Color and marker of an algorithm."""
-    if algorithm in STYLES:
-        return STYLES[algorithm]
-    return OTHER_COLORS[zlib.crc32(algorithm.encode()) % len(OTHER_COLORS)], "d"
 
 
 class KernelTcp(ExternalScheme):
@@ -73,7 +54,7 @@ class KernelTcp(ExternalScheme):
 
     @property
     def drawn(self) -> tuple[str, str, str]:
-        return kernel_tcp.label(self.algorithm), *color_and_marker(self.algorithm)
+        return kernel_tcp.label(self.algorithm), color_like(self.algorithm), "x"
 
     def _elsewhere(self) -> str:
         return f"iperf3 -C {self.algorithm} sends one; "

@@ -148,7 +148,7 @@ def card_file(policy: Path) -> Path:
 
 def looks_like_a_path(text: str) -> bool:
     """Whether a text can only be meant as a file or directory."""
-    return os.sep in text or text.endswith(".onnx") or text in (".", "..") or text.startswith("~")
+    return os.sep in text or "/" in text or text.endswith(".onnx") or text in (".", "..") or text.startswith("~")
 
 
 def find(text: str, where: str = "") -> LearnedPolicy | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from ccgym.emulation import python_schemes
 from ccgym.emulation.python_schemes import PythonSource
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.files import UnreadableError, read_bytes
+from ccgym.schemes.registry import color_by_hash
 from ccgym.schemes.scheme import FileScheme, Venue
 
 MAX_SOURCE_BYTES: Final = 2**20
@@ -21,9 +21,6 @@ MAX_SOURCE_BYTES: Final = 2**20
 
 VERSION_DIGITS: Final = 8
 """Hex digits of a version."""
-
-COLORS: Final = ("seagreen", "chocolate", "slateblue", "firebrick", "darkturquoise", "goldenrod", "orchid")
-"""Colors to draw them in."""
 
 _TEXT: Final = re.compile(r"(?P<file>.+\.py)(?::(?P<name>[^:=]*))?(?P<settings>(?::[^:=]+=[^:]*)*)", re.DOTALL)
 _KEY: Final = re.compile(r"[A-Za-z_]\w*\.py@[0-9a-f]{8}")
@@ -64,7 +61,7 @@ class PythonClass:
     @property
     def color(self) -> str:
         """Its color, which follows from file and class."""
-        return COLORS[zlib.crc32(self.given.encode()) % len(COLORS)]
+        return color_by_hash(self.given)
 
     @property
     def marker(self) -> str:

@@ -10,13 +10,11 @@ from typing import Any, Final
 
 from ccgym.emulation import quic
 from ccgym.errors import SchemeNotFoundError, did_you_mean, shown
+from ccgym.schemes.registry import color_like
 from ccgym.schemes.scheme import ExternalScheme
 
 REFERENCE: Final = "quinn 0.11 (quinn-proto), MIT or Apache-2.0"
 """Where the library's own are from."""
-
-STYLES: Final = {"cubic": ("slategray", "p"), "bbr": ("peru", "h"), "reno": ("rosybrown", "p")}
-"""Color and marker."""
 
 
 class QuicScheme(ExternalScheme):
@@ -51,7 +49,7 @@ class QuicScheme(ExternalScheme):
 
     @property
     def drawn(self) -> tuple[str, str, str]:
-        return quic.label(self.algorithm), *STYLES.get(self.algorithm, ("gray", "p"))
+        return quic.label(self.algorithm), color_like(self.algorithm), "+"
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
@@ -15,6 +16,8 @@ NOT_TYPED: Final = (POLICY, "expert_window")
 MARKERS: Final = ("o", "s", "^", "v", "D", "P", "X", "<", ">", "p", "h", "*")
 """Markers to choose from where schemes would be drawn alike."""
 
+COLORS: Final = ("black", "deeppink", "darkslateblue", "dodgerblue", "darkred", "forestgreen")
+"""Colors that differ for readers with color blindness, too, dark enough to be read on white (contrast of 3)."""
 
 _STYLES: Final = {
     "reno": ("saddlebrown", "v"),
@@ -23,23 +26,18 @@ _STYLES: Final = {
     "bbr": ("darkgoldenrod", "^"),
     "copa": ("red", "o"),
     "synthesized_bbr": ("olive", "p"),
-    "fixed_window": ("gray", "s"),
-    "fixed_rate": ("dimgray", "D"),
+    "fixed_window": ("gray", "o"),
+    "fixed_rate": ("black", "s"),
     "oracle": ("forestgreen", "X"),
     "learned": ("chocolate", "*"),
 }
-"""Color and marker of schemes whose curves should be known again, dark enough to be read on white (contrast of 3)."""
-_FREE: Final = [
-    (color, marker)
-    for marker in ("D", "X", "<", ">", "P")
-    for color in ("crimson", "indigo", "darkslategray", "mediumblue", "teal")
-]
-"""The others take these in the order of the registry."""
+"""Color and marker of schemes whose curves should be known again."""
 
 
 def _styled(entries: list[dict[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
-    """The entries by name, each with color and marker."""
-    free = iter(_FREE)
+    """The entries by name, each with color and marker: the next free pair in the order of the registry."""
+    pairs = zip(COLORS * 5, ("D", "X", "<", ">", "P") * 6, strict=True)  # 5 and 6 share no factor: no pair twice
+    free = (pair for pair in pairs if pair not in _STYLES.values())
     styles = [_STYLES.get(entry["name"]) or next(free) for entry in entries]
     return {
         entry["name"]: {**entry, "color": color, "marker": marker}
@@ -53,3 +51,13 @@ def registry() -> Mapping[str, Mapping[str, Any]]:
     from ccgym import _core
 
     return _styled(json.loads(_core.schemes()))
+
+
+def color_like(name: str) -> str:
+    """The color of our scheme of a name; of another name one that follows from it."""
+    return str(registry()[name]["color"]) if name in registry() else color_by_hash(name)
+
+
+def color_by_hash(name: str) -> str:
+    """A color that follows from a name."""
+    return COLORS[zlib.crc32(name.encode()) % len(COLORS)]

@@ -13,6 +13,9 @@ from ccgym.errors import ConfigError, did_you_mean, shown
 MARKERS: Final = ".,ov^<>1234+x|_8spP*hHXDd"
 """Matplotlib's markers of one letter."""
 
+FLOW_COLORS: Final = ("#1f5fbf", "#2a8f4f", "#c8372d", "#b8860b", "#0e8c99", "#a0369c")
+"""Colors of flows 1, 2, …: Pantheon's cycle blue, green, red, yellow, cyan, magenta, darkened to be read on white."""
+
 MAX_LABEL: Final = 60
 """Characters of a label; longer ones would leave no room in tables and legends."""
 

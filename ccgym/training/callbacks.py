@@ -9,7 +9,7 @@ import hashlib
 import importlib.util
 import io
 import json
-import os
+import mmap
 import time
 from contextlib import suppress
 from dataclasses import asdict
@@ -260,7 +260,7 @@ def resident_mib() -> float | None:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):
         return None
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+    return pages * mmap.PAGESIZE / 2**20
 
 
 def _code(text: str) -> str:

@@ -216,10 +216,11 @@ def test_plot_of_a_run(run: RunRecord, tmp_path: Path) -> None:
     throughput, delay = figure.axes
     assert "Mbit/s" in throughput.get_ylabel()
     assert "ms" in delay.get_ylabel()
-    labels = [text.get_text() for text in throughput.get_legend().get_texts()]
-    assert [label.split(" (")[0] for label in labels] == [
-        "1 cubic ingress", "2 reno ingress", "1 cubic egress", "2 reno egress",
-    ]  # fmt: skip
+    (shared,) = figure.legends
+    assert [text.get_text().split(":")[0] for text in shared.get_texts()] == ["1 cubic", "2 reno"]
+    assert len(throughput.get_lines()) == 2
+    title = figure.get_suptitle()
+    assert all(word in title for word in ("cubic", "reno", run.path_title, f"{run.duration_s:g} s"))
     with refused(ConfigError, "unknown-suffix at file"):
         run.plot("run.bmp")
     with refused(PlatformError, "file-unwritable at no/run.png"):

@@ -19,11 +19,12 @@ from matplotlib.text import Text
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.metrics import RunMetrics
 from ccgym.evaluation.run import parse_contenders
+from ccgym.report.coordinates import coordinate_axis, coordinate_text
 from ccgym.report.figures.delay import delay_figure, delay_limits
 from ccgym.report.figures.mean import mean_figure
 from ccgym.report.figures.summary import needs_log_axis, outward, summary_figure
 from ccgym.report.figures.throughput import throughput_figure
-from ccgym.report.style import MAX_LUMINANCE, PAPER, house_style, legible, luminance, save
+from ccgym.report.style import MAX_LUMINANCE, PAPER, SCREEN, Medium, house_style, legible, luminance, save
 from ccgym.schemes.style import SchemeStyle
 from tests.unit.made_up_results import STYLES, cell, curves, metrics, numbers, result_set
 
@@ -45,7 +46,6 @@ def test_throughput_figure() -> None:
         ["1", "72.75"], ["2", "72.75"], ["1", "72.65"], ["2", "72.65"],
     ]  # fmt: skip
     assert any(isinstance(part, PolyCollection) for part in axes.collections), "the capacity is shaded"
-    assert tuple(axes.figure.get_size_inches()) == (12, 6)
     assert axes.get_ylim()[0] == 0
     # Ingress stands at the start of its bin, egress at its end with a leading 0.
     ingress, egress = axes.get_lines()[:2]
@@ -119,13 +119,29 @@ def test_mean_figure() -> None:
     assert "77.72mbps" in axes.get_title(loc="left")
 
 
-def test_names_cover_neither_marks_nor_each_other_nor_lines() -> None:
-    crowd = tuple(SchemeStyle(f"s{i}", f"Scheme number {i}", "black", "o") for i in range(8))
-    cells = tuple(cell(style.key, 1, 60 + 0.5 * i, 60 + 0.3 * i, 0) for i, style in enumerate(crowd))
-    axes = axes_of(mean_figure, result_set(styles=crowd, cells=cells, published={}))
-    renderer = axes.figure.canvas.get_renderer()
-    boxes = [text.get_window_extent(renderer) for text in axes.texts if "Scheme" in text.get_text()]
-    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+@pytest.mark.parametrize("on", [SCREEN, PAPER], ids=["screen", "paper"])
+@pytest.mark.parametrize("count", [4, 12, 18, 45])
+def test_names_and_legends_of_any_number_of_schemes_are_whole(count: int, on: Medium) -> None:
+    crowd = tuple(SchemeStyle(f"s{i}", f"Scheme number {i}", "black", "o") for i in range(count))
+    cells = tuple(cell(one.key, 1, 60 + 0.5 * (i % 7), 60 + 0.3 * (i % 9), 0) for i, one in enumerate(crowd))
+    results = result_set(styles=crowd, cells=cells, published={})
+    for draw in (mean_figure, summary_figure):
+        with house_style(on):
+            figure = draw(results)
+            figure.draw_without_rendering()
+            renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+            axes = figure.axes[0]
+            texts = [text for text in axes.texts if "Scheme" in text.get_text()]
+            texts += [text for whole in figure.legends for text in whole.get_texts()]
+            boxes = [Text.get_window_extent(text, renderer) for text in texts]
+            boxes += [axes.title.get_window_extent(renderer), axes.xaxis.label.get_window_extent(renderer)]
+            canvas = figure.bbox.padded(1)
+        assert sorted(text.get_text() for text in texts) == sorted(one.label for one in crowd)
+        assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+        assert all(canvas.x0 <= one.x0 and one.x1 <= canvas.x1 and canvas.y0 <= one.y0 for one in boxes)
+
+
+def test_names_cover_no_lines() -> None:
     runs = itertools.product(enumerate(STYLES), (1, 2, 3))
     wide = tuple(cell(style.key, run, 60 + 10 * place, 60 + 2 * run, 0.0) for (place, style), run in runs)
     axes = axes_of(mean_figure, result_set(cells=wide, published={}))
@@ -146,7 +162,8 @@ def test_labels_are_text_and_not_formulas(tmp_path: Path) -> None:
 def test_summary_figure_has_one_mark_per_run_and_a_legend() -> None:
     axes = axes_of(summary_figure, result_set())
     assert sum(line.get_markerfacecolor() != "white" for line in axes.get_lines()) == 9
-    assert legend(axes) == ["TCP BBR", "TCP Cubic", "SCReAM", "published"]
+    (whole,) = axes.figure.legends
+    assert [text.get_text() for text in whole.get_texts()] == ["TCP BBR", "TCP Cubic", "SCReAM", "published"]
     # Delays far apart get a logarithmic axis.
     cells = (cell("bbr", 1, 10, 30, 0), cell("cubic", 1, 10, 900, 0))
     axes = axes_of(summary_figure, result_set(cells=cells, published={}))
@@ -206,3 +223,9 @@ def test_every_scheme_has_a_color_that_shows_on_white() -> None:
 @pytest.mark.parametrize("color", ["gold", "white", "#ffeeff", "silver", "lime"])
 def test_pale_colors_are_drawn_darker(color: str) -> None:
     assert luminance(*to_rgb(legible(color))) <= MAX_LUMINANCE
+
+
+def test_whole_seconds_and_starts_are_named_plainly() -> None:
+    assert coordinate_axis("start_ms", [0.0, 5000.0]) == ("start of the later flow (s)", 0.001)
+    assert coordinate_axis("rtt_ms", [0.0, 20.0]) == ("RTT (ms)", 1.0)
+    assert coordinate_text("start_ms", 5000.0).endswith(" 5 s")

@@ -9,9 +9,7 @@ from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.simulate import simulate
-from ccgym.schemes import kernel
 from ccgym.schemes.reading import parse_scheme
-from ccgym.schemes.registry import registry
 from tests.refusals import refused
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
@@ -76,11 +74,3 @@ def test_it_meets_the_same_losses_as_ours(name: str) -> None:
     made = Experiment(path=PATH, schemes=parse_contenders(f"{name},bbr,cubic"), backend="emulated")
     theirs, ours, other = (made.run_seed(one, 1) for one in made.schemes)
     assert theirs == ours != other
-
-
-def test_no_two_look_alike() -> None:
-    names = [name for name in registry() if name in kernel.STYLES]
-    every = [*names, *(f"tcp:{name}" for name in names), "quic:cubic", "quic:bbr", "quic:reno"]
-    looks = [(one.style.color, one.style.marker) for one in parse_contenders(",".join(every))]
-    assert len(set(looks)) == len(looks) >= 9
-    assert kernel.color_and_marker("something") == kernel.color_and_marker("something")

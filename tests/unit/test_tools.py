@@ -15,8 +15,8 @@ from tests.real_time import TRIES
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))  # a folder of scripts and no package
-bench, cargo_test, console, docs, machine, setup = map(
-    importlib.import_module, ("bench", "cargo_test", "console", "docs", "machine", "setup")
+bench, cargo_test, console, docs, machine, setup, wheel = map(
+    importlib.import_module, ("bench", "cargo_test", "console", "docs", "machine", "setup", "wheel")
 )
 sys.path.remove(str(TOOLS))
 
@@ -147,6 +147,23 @@ def test_what_was_lost_is_built_again(tree: Path) -> None:
     assert outstanding(tree, "dev", done="dev") == ["native", "quic"]
 
 
+def test_for_wheels_nothing_is_built_here(tree: Path) -> None:
+    (tree / "ccgym" / "_core.abi3.so").unlink()
+    assert outstanding(tree, "wheel") == ["packages:wheel"]
+
+
+def test_a_wheel_needs_the_standard_library_of_its_target(tmp_path: Path) -> None:
+    rustc = tmp_path / "rustc"
+    rustc.write_text(f"#!/bin/sh\necho {tmp_path}/$4\n")
+    rustc.chmod(0o755)
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "libstd-1.rlib").touch()
+    toolchain = machine.Toolchain(tmp_path, (1, 85, 0))
+    wheel.add_target(toolchain, "there")
+    with pytest.raises(console.SetupError):
+        wheel.add_target(toolchain, "x86_64-pc-windows-gnu")
+
+
 @pytest.mark.parametrize("command", [["sh", "-c", "echo undefined symbol; exit 3"], ["no-such-linker"]])
 def test_a_program_that_fails_ends_set_up(tmp_path: Path, command: list[str]) -> None:
     with pytest.raises(console.SetupError):
@@ -156,7 +173,7 @@ def test_a_program_that_fails_ends_set_up(tmp_path: Path, command: list[str]) ->
 # --- Checks --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("target", ["demo", "train", "test", "test-all", "lint", "bench", "site"])
+@pytest.mark.parametrize("target", ["demo", "train", "test", "test-all", "lint", "bench", "site", "wheel"])
 def test_every_target_sets_up_first(target: str) -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "JOBS"))}
     done = subprocess.run(["make", "-n", target], cwd=TOOLS.parent, env=env, capture_output=True, text=True)

@@ -36,8 +36,26 @@ from ccgym.experiments.metrics import METRICS, Metric
 from ccgym.experiments.spec import ExperimentSet
 from ccgym.invocation import COMMANDS
 from ccgym.report.figures import figures_of
+from ccgym.training.algorithms import config as algorithms
+from ccgym.training.config import DeploymentConfig, EvaluationConfig, PolicyStyle, TrainingConfig
 from ccgym.units import format_rate, format_time
 from pages.markdown import ROOT, between, code, sentence, table
+
+TRAINING = (TrainingConfig, EvaluationConfig, DeploymentConfig, PolicyStyle)
+ALGORITHMS = {
+    "ppo": algorithms.PpoConfig,
+    "a2c": algorithms.A2cConfig,
+    "dagger": algorithms.DaggerConfig,
+    "distill": algorithms.DistillConfig,
+    "cross-entropy": algorithms.CrossEntropyConfig,
+    "lstm": algorithms.Lstm,
+    "normalize": algorithms.Normalize,
+    "perturbation": algorithms.Perturbation,
+    "prefix": algorithms.Prefix,
+    "soft": algorithms.Soft,
+    "imitation": algorithms.Imitation,
+}
+"""The sections of a training's configuration."""
 
 # --- What the native core declares -----------------------------------------------------------------------------------
 
@@ -258,6 +276,26 @@ def options(model: type[BaseModel], *without: str) -> str:
     )
 
 
+def settings(model: type[BaseModel]) -> list[str]:
+    """The keys of a section of a YAML file, with default and meaning; own ones first."""
+    bases = [kind for kind in model.__mro__ if issubclass(kind, BaseModel) and kind is not BaseModel]
+    meanings = {name: text for kind in reversed(bases) for name, text in field_meanings(kind).items()}
+    own = dict.fromkeys(name for kind in bases for name in field_meanings(kind) if name in model.model_fields)
+    rows = []
+    for name in own:
+        field = model.model_fields[name]
+        value = field.get_default(call_default_factory=True)
+        shown = "required" if field.is_required() else written(value) if not isinstance(value, BaseModel) else ""
+        text = re.sub(r":\w+:`~?\.?([^`]*)`", r"`\1`", " ".join(meanings[name].split())).replace("``", "`")
+        rows.append((code(field.alias or name), shown, text))
+    return table(["Key", "Default", "Meaning"], rows)
+
+
+def written(value: Any) -> str:
+    """A default as YAML has it."""
+    return "none" if value is None else code(json.dumps(value, default=str)) if value != "" else ""
+
+
 def module_says(kind: type[Any]) -> str:
     """The first sentence of the module of a class."""
     return sentence(inspect.getdoc(sys.modules[kind.__module__]) or "")
@@ -319,6 +357,10 @@ BLOCKS = {
         **{f"{name.lower()}s": partial(kinds, name) for name in ("Clock", "Start", "Guard", "Expert")},
         **{name.lower(): partial(keys, name) for name in ("Observation", "Action")},
         "configurations": configurations,
+    },
+    "docs/reference/training-yaml.md": {
+        **{kind.__name__.removesuffix("Config").lower(): partial(settings, kind) for kind in TRAINING},
+        **{kind: partial(settings, model) for kind, model in ALGORITHMS.items()},
     },
     "docs/reference/commands.md": {"commands": commands, "former": formers},
     "docs/guides/environments.md": {

@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from ccgym.schemes.groups import descriptions
+from ccgym.schemes.groups import GROUPS, descriptions
 from ccgym.schemes.policies import pretrained
 from pages.markdown import ROOT, between, code, decimals, percent, table
 from tests.reproduction import genuine_programs as genuine
@@ -45,13 +45,13 @@ def named(scheme: str) -> str:
 IMAGES = ROOT / ".cache" / "figures"
 FIGURES = {
     **{f"schemes/{name}": ("portrait", name) for name in CONTESTANTS},
+    **{f"schemes/{page}": ("portrait", names[0]) for page, names in PAGES.items()},
     **{
         f"{name}-curve": ("curves", name)
         for names in PAGES.values()
         for name in names
         if name not in ("eagle_v1", "eagle_v2")
     },
-    **{f"{name}-portrait": ("portrait", name) for name in ("eagle", "indigo")},
     "muses_dtree-tree": ("tree", "muses_dtree"),
     "genuine-programs": ("programs", ""),
     "windows": ("windows", ""),
@@ -130,22 +130,48 @@ def parameter_table(scheme: Mapping[str, Any]) -> list[str]:
     return table(["Parameter", "Default", "Range", ""], rows) if rows else []
 
 
+FAMILIES = {
+    "Loss-based": "reno cubic bic htcp hybla westwood illinois yeah quic",
+    "Delay-based": "vegas copa ledbat verus kestrel",
+    "Model- and rate-based": "bbr bbr3 synthesized_bbr pcc vivace pcc_experimental fillp fillp_sheep oracle",
+    "By forecast or table": "sprout taova",
+    "Scalable, with ECN": "dctcp prague",
+    "Video": "webrtc scream",
+}
+"""The schemes of each family, in the order of the page."""
+
+
+def counts() -> dict[str, int]:
+    """How many schemes there are, for the numbers on pages (tools/docs.py)."""
+    policies = sum("card" in scheme for scheme in SCHEMES)
+    return {
+        "schemes": len(CONTESTANTS),
+        "policies": policies,
+        "all": len(CONTESTANTS) + policies,
+        "default": len(GROUPS["default"].members()),
+    }
+
+
 def scheme_table() -> list[str]:
-    """The schemes, a line each."""
-    rows = [
-        (f"[`{name}`](/docs/schemes/{name}.md)", s["label"], s["summary"], "yes" if s["role"] == "default" else "")
-        for name, s in CONTESTANTS.items()
-    ]
-    return table(["Name", "", "", "By default"], rows)
-
-
-def policy_table() -> list[str]:
-    """The policies that come with ccgym, a line each."""
-    cards = [scheme for scheme in SCHEMES if "card" in scheme]
-    rows = [(code(s["name"]), s["label"], s["summary"], s["reference"]) for s in cards]
-    details = [line for s in cards for line in ("", f"**{s['label']}.** " + " ".join(training_lines(s["card"])))]
-    settings = ["", "Each takes:", "", *parameter_table(cards[0])] if cards else []
-    return [*table(["Name", "", "", "After"], rows), *details, *settings]
+    """The schemes by family, a line each; policies last."""
+    known = {scheme["name"]: scheme for scheme in SCHEMES}
+    pages = {**{name: name for name in CONTESTANTS}, **{name: page for page, names in PAGES.items() for name in names}}
+    families = {**FAMILIES, "Learned": " ".join(name for name, scheme in known.items() if "card" in scheme)}
+    if missing := pages.keys() - set(" ".join(families.values()).split()):
+        raise KeyError(f"FAMILIES lacks {', '.join(sorted(missing))}")
+    lines: list[str] = []
+    for family, names in families.items():
+        rows = [
+            (
+                f"[`{name}`](/docs/schemes/{pages[name]}.md)",
+                known[name]["label"],
+                known[name]["summary"],
+                "yes" if name in GROUPS["default"].members() else "",
+            )
+            for name in names.split()
+        ]
+        lines += [f"## {family}", "", *table(["Name", "Label", "What it does", "By default"], rows), ""]
+    return lines[:-1]
 
 
 def tool_sections() -> list[str]:
@@ -180,6 +206,16 @@ def scheme_head(name: str) -> list[str]:
         place = "/docs/studies/validation.md#programs-of-the-founding-reports"
         facts.append(f"- Next to the program that Pantheon runs: {agree} ([table]({place}))")
     return facts
+
+
+def policy_head(policies: Sequence[str]) -> list[str]:
+    """What the cards of the policies of a page say."""
+    rows = [
+        (code(s["name"]), f"{s['summary']} Reference: {s['reference']}.", " ".join(training_lines(s["card"])))
+        for s in SCHEMES
+        if s["name"] in policies
+    ]
+    return table(["Name", "What it is", "Policy"], rows)
 
 
 # --- Agents ----------------------------------------------------------------------------------------------------------
@@ -255,7 +291,7 @@ def training_seeds() -> list[str]:
 
 
 BLOCKS = {
-    "docs/schemes/index.md": {"schemes": scheme_table, "policies": policy_table, "tools": tool_sections},
+    "docs/schemes/index.md": {"schemes": scheme_table, "tools": tool_sections},
     **{
         f"docs/schemes/{name}.md": {
             "scheme": partial(scheme_head, name),
@@ -274,6 +310,14 @@ BLOCKS = {
     },
     "docs/studies/validation.md": {
         name: partial(figure, name) for name, (kind, _) in FIGURES.items() if kind in ("programs", "windows", "table")
+    },
+    **{
+        f"docs/schemes/{page}.md": {
+            "scheme": partial(policy_head, policies),
+            "parameters": lambda: parameter_table(next(scheme for scheme in SCHEMES if "card" in scheme)),
+            "portrait": partial(figure, f"schemes/{page}"),
+        }
+        for page, policies in PAGES.items()
     },
     "docs/guides/deploy.md": {"certificates": certificates},
     "docs/studies/stress-tests.md": {"training-seeds": training_seeds},

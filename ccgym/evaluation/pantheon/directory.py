@@ -23,7 +23,8 @@ from ccgym.evaluation.metrics import PacketLog
 from ccgym.evaluation.pantheon.logs import MAX_LOG_MS, read_log
 from ccgym.evaluation.pantheon.raw_logs import RawFlow, merged, raw_flows
 from ccgym.files import UnreadableError, read_bytes, read_json
-from ccgym.schemes.style import MARKERS, SchemeStyle, check_color, check_label, check_marker
+from ccgym.schemes.registry import COLORS, MARKERS
+from ccgym.schemes.style import SchemeStyle, check_color, check_label, check_marker
 
 _MAX_TEXT_BYTES: Final = 16 * 2**20
 _MAX_NUMBER: Final = 1e12
@@ -287,10 +288,6 @@ def _finite(word: str) -> float:
     return value
 
 
-_PALETTE: Final = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf")
-_SHAPES: Final = MARKERS[MARKERS.index("o") :]
-
-
 def _styles(names: list[str], config: Path | None) -> tuple[SchemeStyle, ...]:
     """How the schemes are named and drawn: as the configuration says, else as our scheme of that name."""
     configured = {} if config is None else _configured(config)
@@ -303,7 +300,7 @@ def _own_style(name: str, place: int) -> SchemeStyle:
     try:
         own = contender(name).style
     except CcgymError:
-        return SchemeStyle(name, name, _PALETTE[place % len(_PALETTE)], _SHAPES[place % len(_SHAPES)])
+        return SchemeStyle(name, name, COLORS[place % len(COLORS)], MARKERS[place % len(MARKERS)])
     return SchemeStyle(name, own.label, own.color, own.marker)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ccgym.config.display import html_table
 from ccgym.evaluation.differences import Difference, differences
 from ccgym.evaluation.results_file import as_document
 from ccgym.evaluation.spread import Spread
@@ -67,6 +68,17 @@ class ExperimentResults:
     """A sample with real packets, where one was asked for."""
     directory: Path | None = None
     """Where the runs are kept."""
+
+    def __repr__(self) -> str:
+        labels = ", ".join(style.label for style in self.styles)
+        return f"ExperimentResults: {self.source.title}; {labels}; {self.extent}"
+
+    def _repr_html_(self) -> str:
+        def text(outcome: Outcome) -> str:
+            return f"{outcome.headline} ({outcome.verdict})" if outcome.verdict != "none" else outcome.headline
+
+        rows = [(test.title, *(text(outcome) for _, outcome in self.of_test(test))) for test in self.tests]
+        return html_table(repr(self), ("experiment", *(style.label for style in self.styles)), rows)
 
     def kept(self, test: Test, scheme: str, condition: str) -> KeptRun | None:
         """The first run of a scheme in a condition, in detail; None where nothing is kept of it.

@@ -1,4 +1,4 @@
-"""Bars of a metric with a line of another above them: a panel per condition, a bar per scheme."""
+"""Bars of a metric with marks of another above them: a panel per condition, a bar per scheme."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from ccgym.experiments.outcome import Test
 from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import chosen_metrics, coordinates_text, metric_label, metric_scale
 from ccgym.report.figures import Options, figure
-from ccgym.report.style import INK, blank_figure, finish, legible
+from ccgym.report.layout import finish, label_places, wrapped
+from ccgym.report.style import INK, blank_figure, legible
 
 PANEL_IN: Final = (4.3, 3.6)
 
 ACROSS: Final = 3
+
+NAME_IN: Final = 0.3
+"""Width of a bar with its slanted name, at least, inches."""
 
 
 class BarsOptions(Options):
@@ -23,18 +27,19 @@ class BarsOptions(Options):
     bars: str = ""
     """Metric of the bars; by default the test's first."""
     line: str = ""
-    """Metric of the line; by default the test's second."""
+    """Metric of the marks; by default the test's second."""
 
 
-@figure("bars", "a metric as bars with another as a line, by condition", page="test", options=BarsOptions)
+@figure("bars", "a metric as bars with another as marks, by condition", page="test", options=BarsOptions)
 def bars_figure(results: ExperimentResults, test: Test, options: BarsOptions) -> Figure:
     """Draw means over the runs; both axes begin at 0."""
     bars, line = chosen_metrics(test, options.bars, options.line)
     found = results.of_test(test)
     conditions = found[0][1].conditions if found else ()
-    across = max(1, min(ACROSS, len(conditions)))
+    wide = max(PANEL_IN[0], 1.4 + NAME_IN * len(found))
+    across = max(1, min(int(ACROSS * PANEL_IN[0] / wide), len(conditions)))
     down = max(1, -(-len(conditions) // across))
-    drawn = blank_figure(PANEL_IN[0] * across + 0.6, PANEL_IN[1] * down + 0.9)
+    drawn = blank_figure(wide * across + 0.6, PANEL_IN[1] * down + 0.9)
     grid = list(drawn.subplots(down, across, squeeze=False).flat)
     for axes, condition in zip(grid, conditions, strict=False):
         own = [next(one for one in outcome.conditions if one.key == condition.key) for _, outcome in found]
@@ -47,17 +52,18 @@ def bars_figure(results: ExperimentResults, test: Test, options: BarsOptions) ->
             for place, one in enumerate(own)
             if (spread := one.metrics.get(line.key)) is not None
         ]
-        above.plot(
-            *zip(*points, strict=True) if points else ((), ()), color=INK, marker="o", markersize=5, linewidth=1.3
-        )
+        if points:
+            dots = zip(*points, strict=True)
+            above.plot(*dots, "o", color=INK, markersize=7, markeredgecolor="white", clip_on=False)
         above.grid(visible=False)
         above.set_ylim(bottom=0)
         above.set_ylabel(metric_label(line), color=INK)
-        axes.set_xticks(list(places), [style.label for style, _ in found], rotation=0 if len(found) <= 4 else 45)
+        label_places(axes, [style.label for style, _ in found], wide - 1.4)
+        axes.set_xlim(-0.6, len(found) - 0.4)
         axes.set_axisbelow(True)
         axes.set_ylim(bottom=0)
         axes.set_ylabel(metric_label(bars))
-        axes.set_title(coordinates_text(condition.at), fontsize=11)
+        axes.set_title(wrapped(coordinates_text(condition.at), wide - 1.4, 11), fontsize=11)
     for axes in grid[len(conditions) :]:
         axes.set_visible(False)
-    return finish(drawn, test.title)
+    return finish(drawn, f"{test.title}: {bars.label} (bars) and {line.label} (dots)")

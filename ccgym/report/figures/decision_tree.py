@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from ccgym.report.figures import figure
-from ccgym.report.style import INK, MUTED, add_title, new_figure
+from ccgym.report.layout import add_title
+from ccgym.report.style import INK, MUTED, new_figure
 
 WIDTH_IN: Final = 12.0
 LEVEL_IN: Final = 1.15

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from ccgym.experiments.views.league import League
 from ccgym.report.figures import figure
-from ccgym.report.style import INK, MUTED, blank_figure, finish, legible
+from ccgym.report.layout import finish
+from ccgym.report.style import INK, MUTED, blank_figure, legible
 from ccgym.report.table import counted
 
 COLUMNS: Final = 3

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from ccgym.experiments.views.league import League
 from ccgym.experiments.views.league_section import WEIGHTS
 from ccgym.report.figures import figure
-from ccgym.report.style import INK, blank_figure, finish, legible
+from ccgym.report.layout import finish
+from ccgym.report.style import INK, blank_figure, legible
 
 WEIGHTS_IN: Final = 9.0
 

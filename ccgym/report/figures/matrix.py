@@ -22,6 +22,7 @@ from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.cells import DIVERGING, MARGIN_IN, MIDDLE, cell_axes, draw_cell, draw_corner, draw_head
 from ccgym.report.coordinates import coordinate_label, coordinate_text, metric_label, metric_scale
 from ccgym.report.figures import Options, figure
+from ccgym.report.layout import text_widths
 from ccgym.report.style import INK, MUTED, blank_figure
 
 RISING: Final = LinearSegmentedColormap.from_list(
@@ -34,7 +35,7 @@ SPREAD: Final = 0.25
 CELL_W_IN: Final = 0.38
 CELL_H_IN: Final = 0.24
 NAMES_IN: Final = 1.75
-"""Room for the schemes' names."""
+"""Room for the schemes' names, at least."""
 LEVEL_IN: Final = 0.26
 """Height of a level of the columns' heads."""
 TOP_IN: Final = 0.95
@@ -69,9 +70,14 @@ def matrix_figure(results: ExperimentResults, test: Test, options: MatrixOptions
     width = (places[-1] + 1) * CELL_W_IN
     head = TOP_IN + LEVEL_IN * len(options.columns)
     height = len(results.styles) * CELL_H_IN
-    drawn = blank_figure(2 * MARGIN_IN + NAMES_IN + width, head + height + MARGIN_IN)
-    axes = cell_axes(drawn, MARGIN_IN + NAMES_IN, places[-1] + 1, len(results.styles), (CELL_W_IN, CELL_H_IN))
     colors, scale = RISING if options.middle is None else DIVERGING, metric_scale(metric)
+    apart = scale * SPREAD * (options.high - options.low)
+    title = f"{test.title}: {metric_label(metric)}"
+    note = f"means; a corner where averaged conditions differ by {apart:g} or more"
+    names = max([NAMES_IN, *(0.2 + one for one in text_widths([style.label for style in results.styles], 9.5))])
+    least = max(*text_widths([title], 13, "bold"), 2.1 + text_widths([note], 8.5)[0])
+    drawn = blank_figure(2 * MARGIN_IN + max(names + width, least), head + height + MARGIN_IN)
+    axes = cell_axes(drawn, MARGIN_IN + names, places[-1] + 1, len(results.styles), (CELL_W_IN, CELL_H_IN))
     # The places of these values on the scale of colors; half of it is the middle.
     knots = [options.low, options.high] if options.middle is None else [options.low, options.middle, options.high]
     marks = np.linspace(0.0, 1.0, len(knots))
@@ -95,12 +101,8 @@ def matrix_figure(results: ExperimentResults, test: Test, options: MatrixOptions
             if max(known) - min(known) >= SPREAD * (options.high - options.low):
                 draw_corner(axes, left + 0.98, row + 0.03, (0.26, 0.37), ink)
     _heads(axes, options.columns, columns, places)
-    apart = scale * SPREAD * (options.high - options.low)
-    draw_head(
-        drawn, f"{test.title}: {metric_label(metric)}", colors,
-        {float(mark): f"{scale * knot:g}" for mark, knot in zip(marks, knots, strict=True)},
-        f"means; a corner where averaged conditions differ by {apart:g} or more",
-    )  # fmt: skip
+    ticks = {float(mark): f"{scale * knot:g}" for mark, knot in zip(marks, knots, strict=True)}
+    draw_head(drawn, title, colors, ticks, note)
     return drawn
 
 

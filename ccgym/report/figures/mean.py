@@ -1,7 +1,7 @@
 """Mean throughput against mean delay, one mark per scheme (``pantheon_summary_mean``).
 
-Axes are those of :mod:`~ccgym.report.figures.summary`. Each scheme's name is next to its mark, with a cross of one
-standard deviation over runs; a thin line leads to what was published.
+Axes are those of :mod:`~ccgym.report.figures.summary`. Each scheme's name is next to its mark, or in a legend where it
+would cover others; a cross is one standard deviation over runs, a thin line leads to what was published.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.path import Path
 from matplotlib.patheffects import Normal, Stroke
-from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
 from ccgym.evaluation.results import ResultSet
 from ccgym.report.figures import figure
-from ccgym.report.figures.summary import Mark, draw_mark, proxy, published_marks, summary_axes
+from ccgym.report.figures.summary import Mark, draw_mark, legend_below, proxy, published_marks, summary_axes
+from ccgym.report.layout import scheme_handles, text_widths
 from ccgym.report.style import INK, SCREEN, medium
+from ccgym.schemes.style import SchemeStyle
 
 _Line: TypeAlias = list[tuple[float, float]]
 """Ends of a drawn line: delay in ms, throughput in Mbit/s."""
@@ -51,7 +52,9 @@ def mean_figure(results: ResultSet) -> Figure:
         for one in marks
         for sign in (-1, 1)
     ]
-    figure, axes = summary_axes(results, [*marks, *published, *ends], of_means=True)
+    figure, axes = summary_axes(
+        results, "Throughput against one-way delay: mean of all runs by scheme", [*marks, *published, *ends]
+    )
     ours = {mark.style.key: mark for mark in marks}
     lines: list[_Line] = []
     for mark in published:
@@ -66,14 +69,13 @@ def mean_figure(results: ResultSet) -> Figure:
         axes.errorbar(x, y, rise, aside, fmt="none", ecolor=mark.color, elinewidth=1.0, alpha=0.55, zorder=2)
         lines += [[(x - aside, y), (x + aside, y)], [(x, y - rise), (x, y + rise)]]
         draw_mark(axes, mark)
-    if published:
-        handles = [proxy("none", "published"), proxy(INK, "this evaluation")]
-        axes.legend(handles=handles[::-1], loc="lower left")
-    _name(figure, axes, marks, [*marks, *published], lines)
+    without_place = _name(figure, axes, marks, [*marks, *published], lines)
+    both = [proxy(INK, "this evaluation"), proxy("none", "published")] if published else []
+    legend_below(figure, [*both, *scheme_handles(without_place, medium().mark_pt, line=False)])
     return figure
 
 
-_OFFSETS = ((9, 0), (0, 9), (7, 7), (0, 21), (14, 17), (0, 35), (22, 31), (40, 0))
+_OFFSETS = ((9, 0), (0, 9), (7, 7), (0, 21), (14, 17), (0, 33), (20, 28))
 
 _PLACES = tuple(dict.fromkeys((right * dx, up * dy) for dx, dy in _OFFSETS for up in (1, -1) for right in (1, -1)))
 """Where a name may stand: offsets from its mark in points; the first free one is taken."""
@@ -84,8 +86,9 @@ _SIDES: Final = {"ha": ("center", "left", "right"), "va": ("center", "bottom", "
 
 def _name(
     figure: Figure, axes: Axes, named: Sequence[Mark], everything: Sequence[Mark], lines: Sequence[_Line]
-) -> None:
-    """Write each scheme's name next to its mark, where it covers neither marks nor names nor, if possible, lines."""
+) -> list[SchemeStyle]:
+    """Write names next to their marks, where they cover neither marks nor names nor, if possible, lines; returns the
+    schemes whose names have no such place."""
     canvas: Any = figure.canvas
     renderer = canvas.get_renderer()
     pixel = figure.dpi / 72
@@ -93,50 +96,34 @@ def _name(
     offset = medium().mark_pt / SCREEN.mark_pt
     size = medium().text_pt - 1
     taken = [other.get_window_extent(renderer) for other in axes.texts]
-    for mark in everything:
-        x, y = axes.transData.transform((mark.delay_ms, mark.throughput_mbps))
-        taken.append(Bbox.from_extents(x - radius, y - radius, x + radius, y + radius))
-    legend = axes.get_legend()
-    if legend is not None:
-        taken.append(legend.get_window_extent(renderer))
+    at = {id(mark): axes.transData.transform((mark.delay_ms, mark.throughput_mbps)) for mark in everything}
+    taken += [Bbox.from_extents(x - radius, y - radius, x + radius, y + radius) for x, y in at.values()]
     drawn = [Path(axes.transData.transform(line)) for line in lines]
     frame = axes.get_window_extent(renderer)
-    for mark in sorted(named, key=lambda mark: -mark.throughput_mbps):
-        best: tuple[float, Annotation, Bbox] | None = None
+    widths = text_widths([mark.style.label for mark in named], size)
+    left: list[SchemeStyle] = []
+    for mark, width in sorted(zip(named, widths, strict=True), key=lambda pair: -pair[0].throughput_mbps):
+        wide, high = 1.04 * width * figure.dpi + 2, 1.25 * size * pixel  # widths depend a little on the resolution
+        free: dict[tuple[int, int], tuple[int, Bbox]] = {}
         for dx, dy in _PLACES:
-            text = axes.annotate(
-                mark.style.label,
-                xy=(mark.delay_ms, mark.throughput_mbps),
-                xytext=(offset * dx, offset * dy),
-                textcoords="offset points",
-                ha=_SIDES["ha"][int(np.sign(dx))],
-                va=_SIDES["va"][int(np.sign(dy))],
-                fontsize=size,
-                color=INK,
-                arrowprops={"arrowstyle": "-", "color": "#999999", "linewidth": 0.7, "shrinkB": 5 * offset}
-                if abs(dx) + abs(dy) > 20
-                else None,
-                zorder=5,
-                path_effects=[Stroke(linewidth=2.5, foreground="white"), Normal()],
-            )
-            box = Annotation.get_window_extent(text, renderer)
-            cost = sum(_overlap(box, other) for other in taken)
-            cost += 3 * (box.width * box.height - _overlap(box, frame))  # what is outside of the axes
-            # A name over a line is better than one over another name; a name far from its mark costs a little, too.
-            cost += 0.1 * box.width * box.height * sum(line.intersects_bbox(box, filled=False) for line in drawn)
-            if best is None or cost < best[0]:
-                if best is not None:
-                    best[1].remove()
-                best = (cost, text, box)
-            else:
-                text.remove()
-            if best[0] == 0:
-                break
-        if best is not None:
-            taken.append(best[2])
-
-
-def _overlap(one: Bbox, other: Bbox) -> float:
-    width = min(one.x1, other.x1) - max(one.x0, other.x0)
-    height = min(one.y1, other.y1) - max(one.y0, other.y0)
-    return float(width * height) if width > 0 and height > 0 else 0.0
+            x, y = at[id(mark)] + offset * pixel * np.array((dx, dy))
+            x, y = x + wide * (np.sign(dx) - 1) / 2, y + high * (np.sign(dy) - 1) / 2
+            box = Bbox.from_bounds(x, y, wide, high)
+            inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+            if inside and not any(box.overlaps(other) for other in taken):
+                free[dx, dy] = (sum(line.intersects_bbox(box, filled=False) for line in drawn), box)
+                if not free[dx, dy][0]:
+                    break
+        if not free:
+            left.append(mark.style)
+            continue
+        (dx, dy), (_, box) = min(free.items(), key=lambda pair: pair[1][0])
+        taken.append(box)
+        leader = {"arrowstyle": "-", "color": "#999999", "linewidth": 0.7, "shrinkB": 5 * offset}
+        axes.annotate(
+            mark.style.label, xy=(mark.delay_ms, mark.throughput_mbps), xytext=(offset * dx, offset * dy),
+            textcoords="offset points", ha=_SIDES["ha"][int(np.sign(dx))], va=_SIDES["va"][int(np.sign(dy))],
+            fontsize=size, color=INK, arrowprops=leader if abs(dx) + abs(dy) > 20 else None, zorder=5,
+            path_effects=[Stroke(linewidth=2.5, foreground="white"), Normal()],
+        )  # fmt: skip
+    return left

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
+from ccgym.report.layout import scheme_handles
 from ccgym.report.operating_figures import OPTIMUM, QUANTITIES, STAR, Runs, ecdf, folded, mark, operating_figure
-from ccgym.report.style import blank_figure, legible, scheme_handles
+from ccgym.report.style import blank_figure, legible
 
 
 @operating_figure(

@@ -18,7 +18,8 @@ from ccgym.experiments.outcome import Test
 from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import chosen_metrics, coordinates_text, metric_label, metric_scale
 from ccgym.report.figures import Options, figure
-from ccgym.report.style import MUTED, PLAIN, blank_figure, finish, legible, scheme_handles
+from ccgym.report.layout import finish, scheme_handles
+from ccgym.report.style import MUTED, PLAIN, blank_figure, legible
 
 PLANE_IN: Final = (9.0, 5.4)
 
@@ -69,8 +70,11 @@ def plane_figure(results: ExperimentResults, test: Test, options: PlaneOptions) 
         Line2D([], [], linestyle="", marker="o", color=MUTED, fillstyle=fill, markerfacecoloralt="white", markersize=8,
                label=coordinates_text(one.at))
         for one, fill in zip(conditions, FILLS, strict=False)
+        if len(conditions) > 1
     ]  # fmt: skip
-    return finish(drawn, test.title, [*scheme_handles(results.styles), *extra])
+    return finish(
+        drawn, f"{test.title}: {y.label} against {x.label}", [*scheme_handles(results.styles, 8, line=False), *extra]
+    )
 
 
 def _scale(axes: Axes, which: str, values: Sequence[float]) -> None:

@@ -12,7 +12,8 @@ from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import chosen_metrics, metric_label, metric_scale
 from ccgym.report.figures import figure
 from ccgym.report.figures.plane import PlaneOptions
-from ccgym.report.style import MUTED, blank_figure, finish, legible, scheme_handles
+from ccgym.report.layout import finish, mark_style, scheme_handles
+from ccgym.report.style import MUTED, blank_figure, legible
 
 SIZE_IN: Final = (9.0, 5.2)
 
@@ -30,13 +31,9 @@ def scatter_figure(results: ExperimentResults, test: Test, options: PlaneOptions
             continue
         across = metric_scale(x) * np.array([values[x.key] for values in runs], dtype=float)
         up = metric_scale(y) * np.array([values[y.key] for values in runs], dtype=float)
-        color = legible(style.color)
-        axes.plot(across, up, style.marker, color=color, markersize=5, alpha=0.45, markeredgewidth=0)
+        axes.plot(across, up, alpha=0.45, **mark_style(style, 5, legible(style.color)))
         if averaged:
-            axes.plot(
-                across.mean(), up.mean(), style.marker, color=color, markersize=13, markeredgecolor="white",
-                markeredgewidth=1.2, zorder=4,
-            )  # fmt: skip
+            axes.plot(across.mean(), up.mean(), zorder=4, **mark_style(style, 12))
     criteria = {one.metric: one for _, outcome in results.of_test(test) for one in outcome.criteria}
     for metric, draw in ((y, axes.axhline), (x, axes.axvline)):
         for bound in (criteria[metric.key].min, criteria[metric.key].max) if metric.key in criteria else ():
@@ -48,4 +45,4 @@ def scatter_figure(results: ExperimentResults, test: Test, options: PlaneOptions
     axes.set_ylabel(metric_label(y))
     marks = "small: every run; large: means" if averaged else "every run"
     axes.set_title(f"{marks}; dashed: thresholds", fontsize=10.5, color=MUTED, loc="left")
-    return finish(drawn, test.title, scheme_handles(results.styles))
+    return finish(drawn, f"{test.title}: {y.label} against {x.label}", scheme_handles(results.styles, 8, line=False))

@@ -15,17 +15,8 @@ from ccgym.experiments.outcome import Test
 from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import coordinates_text
 from ccgym.report.figures import Options, figure
-from ccgym.report.style import (
-    CAPACITY_COLOR,
-    CAPACITY_EDGE,
-    INK,
-    MUTED,
-    PASS_COLOR,
-    blank_figure,
-    finish,
-    legible,
-    scheme_handles,
-)
+from ccgym.report.layout import finish, scheme_handles, wrapped
+from ccgym.report.style import CAPACITY_COLOR, CAPACITY_EDGE, INK, MUTED, PASS_COLOR, blank_figure, legible
 
 WIDTH_IN: Final = 13.0
 ROW_IN: Final = {"scheme": 1.25, "condition": 3.0}
@@ -64,7 +55,7 @@ def series_figure(results: ExperimentResults, test: Test, options: SeriesOptions
     else:
         for place, condition in enumerate(conditions):
             axes = grid[place // columns][place % columns]
-            axes.set_title(coordinates_text(condition.at), fontsize=11)
+            axes.set_title(wrapped(coordinates_text(condition.at), WIDTH_IN / columns - 1, 11), fontsize=11)
             _condition(axes, results, test, condition.key, options)
     for axes in grid.flat:
         for at, what in options.events.items():
@@ -78,7 +69,8 @@ def series_figure(results: ExperimentResults, test: Test, options: SeriesOptions
         axes.set_xlabel("time (s)")
     label = "rate (Mbit/s)" if options.by == "scheme" else _LABELS[options.of]
     drawn.supylabel(label, color=INK, fontsize=12)
-    return finish(drawn, test.title, scheme_handles(results.styles))
+    handles = scheme_handles(results.styles) if options.by == "condition" else []
+    return finish(drawn, f"{test.title}: {label.partition(' (')[0]} over time", handles)
 
 
 def _by_scheme(panels: Sequence[Axes], results: ExperimentResults, test: Test) -> None:

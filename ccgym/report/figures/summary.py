@@ -18,12 +18,10 @@ from matplotlib.lines import Line2D
 
 from ccgym.evaluation.results import ResultSet
 from ccgym.report.figures import figure
+from ccgym.report.layout import LEGEND_ROW, draw_legend, legend_rows, mark_style, scheme_handles, set_margins
 from ccgym.report.pantheon_words import figure_title
-from ccgym.report.style import INK, MUTED, PLAIN, legible, medium, new_figure, set_margins
+from ccgym.report.style import INK, MUTED, PLAIN, legible, medium, new_figure
 from ccgym.schemes.style import SchemeStyle
-
-MARK_SCALE = {"*": 1.55, "^": 1.1, "<": 1.1, ">": 1.1, "v": 1.1, "p": 1.1, "h": 1.1, "H": 1.1, "D": 0.85, "s": 0.95}
-"""Relative size per marker, so that all look equally large."""
 
 LOG_FACTOR = 4.0
 """Delays that span more than this factor, rounded outward to powers of two, get a logarithmic axis."""
@@ -50,11 +48,6 @@ class Mark:
     def color(self) -> str:
         """As it is drawn."""
         return legible(self.style.color)
-
-
-def mark_size(style: SchemeStyle) -> float:
-    """Diameter of a scheme's mark, points."""
-    return medium().mark_pt * MARK_SCALE.get(style.marker, 1.0)
 
 
 def outward(value: float, *, up: bool) -> float:
@@ -88,10 +81,11 @@ def summary_figure(results: ResultSet) -> Figure:
             if total.delay_p95_ms is not None:
                 marks.append(Mark(summary.style, total.delay_p95_ms, total.throughput_mbps))
     published = published_marks(results, means=False)
-    figure, axes = summary_axes(results, [*marks, *published])
+    figure, axes = summary_axes(results, "Throughput against one-way delay: every run", [*marks, *published])
     for mark in [*marks, *published]:
         draw_mark(axes, mark, alpha=0.8)
-    _legend(figure, axes, results, bool(published))
+    handles = scheme_handles(results.styles, medium().mark_pt, line=False)
+    legend_below(figure, [*handles, *([proxy("none", "published")] if published else [])])
     return figure
 
 
@@ -106,12 +100,12 @@ def published_marks(results: ResultSet, *, means: bool) -> list[Mark]:
     ]
 
 
-def summary_axes(results: ResultSet, marks: Sequence[Mark], *, of_means: bool = False) -> tuple[Figure, Axes]:
-    """A figure with axes that have room for the marks; ``of_means``: whether each is the mean of a scheme."""
+def summary_axes(results: ResultSet, what: str, marks: Sequence[Mark]) -> tuple[Figure, Axes]:
+    """A figure with axes that have room for the marks."""
     column = medium().column
     figure, axes = new_figure(10, 6.4)
     if not column:
-        axes.set_title(figure_title(results, of_means), loc="left", color=INK)
+        axes.set_title(figure_title(results, what), loc="left", color=INK)
     axes.set_xlabel("95th percentile one-way delay (ms)")
     axes.set_ylabel("Average throughput (Mbit/s)")
     top = max((mark.throughput_mbps for mark in marks), default=1.0)
@@ -131,27 +125,16 @@ def summary_axes(results: ResultSet, marks: Sequence[Mark], *, of_means: bool = 
         "better ↗", xy=(0.995, 0.985), xycoords="axes fraction", ha="right", va="top", color=MUTED,
         fontsize=rcParams["legend.fontsize"],
     )  # fmt: skip
-    set_margins(figure, left=5.0, right=2.3, top=1.0 if column else 4.5, bottom=4.2)
+    legend_below(figure, ())
     return figure, axes
 
 
 def draw_mark(axes: Axes, mark: Mark, alpha: float = 1.0) -> None:
     """Draw a mark."""
-    style = mark.style
-    line_marker = style.marker in ("1", "2", "3", "4", "+", "x", "|", "_")
     axes.plot(
-        mark.delay_ms,
-        mark.throughput_mbps,
-        linestyle="",
-        marker=style.marker,
-        markersize=mark_size(style),
-        markerfacecolor="white" if mark.hollow else mark.color,
-        markeredgecolor=mark.color if mark.hollow or line_marker else "white",
-        markeredgewidth=1.3 if mark.hollow or line_marker else 0.6,
-        alpha=alpha,
-        zorder=3 if mark.hollow else 4,
-        clip_on=False,
-    )
+        mark.delay_ms, mark.throughput_mbps, alpha=alpha, zorder=3 if mark.hollow else 4, clip_on=False,
+        **mark_style(mark.style, medium().mark_pt, hollow=mark.hollow),
+    )  # fmt: skip
 
 
 def proxy(face: str, label: str) -> Line2D:
@@ -162,28 +145,12 @@ def proxy(face: str, label: str) -> Line2D:
     )  # fmt: skip
 
 
-def _legend(figure: Figure, axes: Axes, results: ResultSet, published: bool) -> None:
-    handles = [
-        Line2D(
-            [], [], linestyle="", marker=style.marker, markersize=mark_size(style),
-            markerfacecolor=legible(style.color), markeredgecolor=legible(style.color),
-            label=style.label,
-        )
-        for style in results.styles
-    ]  # fmt: skip
-    if published:
-        handles.append(proxy("none", "published"))
-    if medium().column:
-        # A column has no room right of the axes.
-        rows = -(-len(handles) // 3)
-        set_margins(figure, left=5.0, right=2.3, top=1.0, bottom=4.2 + 1.5 * rows)
-        figure.legend(
-            handles=handles, loc="lower center", ncols=3, columnspacing=0.8, handletextpad=0.1, borderpad=0,
-            borderaxespad=0.3,
-        )  # fmt: skip
-        return
-    # The labels decide how much room the legend needs.
-    longest = max((len(str(handle.get_label())) for handle in handles), default=0)
-    right = max(0.6, 0.93 - 0.0085 * longest)
-    figure.subplots_adjust(right=right)
-    axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.01, 0.5), labelspacing=0.7)
+def legend_below(figure: Figure, handles: Sequence[Line2D]) -> None:
+    """A legend below the axes, which keep their size."""
+    size = float(rcParams["legend.fontsize"])
+    rows = legend_rows(handles, figure.get_figwidth() - 0.2, size) if handles else 0
+    bottom = 4.2 + rows * LEGEND_ROW * size / medium().text_pt
+    set_margins(figure, left=5.0, right=2.3, top=1.0 if medium().column else 4.5, bottom=bottom, axes_in=5.0)
+    if handles:
+        place = (0.5, 0.05 / figure.get_figheight())
+        draw_legend(figure, handles, rows, size, loc="lower center", bbox_to_anchor=place)

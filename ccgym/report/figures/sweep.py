@@ -19,14 +19,24 @@ from ccgym.experiments.criteria import Criterion
 from ccgym.experiments.metrics import Metric
 from ccgym.experiments.outcome import ConditionResult, Test
 from ccgym.experiments.views.results import ExperimentResults
-from ccgym.report.coordinates import coordinate_label, coordinate_text, metric_label, metric_scale, value_text
+from ccgym.report.coordinates import (
+    coordinate_axis,
+    coordinate_parts,
+    coordinate_text,
+    metric_label,
+    metric_scale,
+    value_text,
+)
 from ccgym.report.figures import Options, figure
-from ccgym.report.style import INK, MUTED, PASS_COLOR, PLAIN, blank_figure, finish, legible, scheme_handles
+from ccgym.report.layout import finish, label_places, mark_style, scheme_handles
+from ccgym.report.style import INK, MUTED, PASS_COLOR, PLAIN, blank_figure, legible
 from ccgym.schemes.style import SchemeStyle
 
 PANEL_IN: Final = (4.1, 2.75)
 EDGES_IN: Final = (0.5, 1.15)
 """Room left of the panels and above them, inches."""
+MIN_IN: Final = 8.0
+"""Width of a figure at least, inches."""
 LineStyle = Literal["-", "--", ":", "-."]
 LINE_STYLES: Final[tuple[LineStyle, ...]] = ("-", "--", ":", "-.")
 """Of the values of :attr:`SweepOptions.lines`, in order."""
@@ -73,18 +83,23 @@ def sweep_figure(results: ExperimentResults, test: Test, options: SweepOptions) 
     rows = options.rows or [SweepRow(metric=key) for key in metrics]
     titles = _values(conditions, columns) or [""]
     height = PANEL_IN[1] * len(rows) + EDGES_IN[1]
-    drawn = blank_figure(PANEL_IN[0] * len(titles) + EDGES_IN[0], height)
+    width = max(MIN_IN, PANEL_IN[0] * len(titles) + EDGES_IN[0])
+    room_in = (width - EDGES_IN[0]) / len(titles) - 0.5
+    drawn = blank_figure(width, height)
     grid = drawn.subplots(len(rows), len(titles), squeeze=False)
     kinds = _values(conditions, options.lines) or [""]
     for line, (row, axes_row) in enumerate(zip(rows, grid, strict=True)):
         metric = test.by_key(row.metric or metrics[0])
         for value, axes in zip(titles, axes_row, strict=True):
             at: At = {**row.where, **({columns: value} if columns else {})}
-            panel = _Panel(axes, row.x or x, test, metric, at, options, _values(conditions, row.x or x))
-            for style, outcome in results.of_test(test):
+            panel = _Panel(axes, row.x or x, test, metric, at, options, _values(conditions, row.x or x), room_in)
+            found = results.of_test(test)
+            for place, (style, outcome) in enumerate(found):
+                aside = 0.8 * ((place + 0.5) / len(found) - 0.5)
                 for kind, dashes in zip(kinds, LINE_STYLES, strict=False):
                     own = {**at, **({options.lines: kind} if options.lines else {})}
-                    panel.line(style, dashes, [one for one in outcome.conditions if own.items() <= one.at.items()])
+                    there = [one for one in outcome.conditions if own.items() <= one.at.items()]
+                    panel.line(style, dashes, there, aside)
             panel.shade([one for one in criteria if one.metric == metric.key])
             if columns and line == 0:
                 axes.set_title(coordinate_text(columns, value), fontsize=11, color=INK)
@@ -94,7 +109,11 @@ def sweep_figure(results: ExperimentResults, test: Test, options: SweepOptions) 
         for kind, line in zip(kinds, LINE_STYLES, strict=False)
         if options.lines
     ]
-    return finish(drawn, test.title, [*scheme_handles(results.styles), *extra])
+    shown = ", ".join(dict.fromkeys(test.by_key(row.metric or metrics[0]).label for row in rows))
+    across = " and ".join(dict.fromkeys(coordinate_parts(row.x or x)[0] for row in rows))
+    words = any(isinstance(value, str) for row in rows for value in _values(conditions, row.x or x))
+    handles = scheme_handles(results.styles, line=not words)
+    return finish(drawn, f"{test.title}: {shown} by {across}", [*handles, *extra])
 
 
 def _coordinates(conditions: Sequence[ConditionResult], options: SweepOptions) -> tuple[str, str]:
@@ -118,7 +137,7 @@ class _Panel:
 
     def __init__(
         self, axes: Axes, x: str, test: Test, metric: Metric, at: Mapping[str, float | str], options: SweepOptions,
-        values: Sequence[float | str],
+        values: Sequence[float | str], room_in: float,
     ) -> None:  # fmt: skip
         self._axes = axes
         self._x = x
@@ -126,29 +145,33 @@ class _Panel:
         self._metric = metric
         self._at = at
         self._values = list(values)
-        self._even = options.even or any(isinstance(value, str) for value in values)
+        self._words = any(isinstance(value, str) for value in values)
+        self._even = options.even or self._words
         self._scale = metric_scale(metric)
         self._max = 0.0
         self._log = options.log
-        axes.set_xlabel(coordinate_label(x))
+        label, self._x_scale = coordinate_axis(x, values)
+        axes.set_xlabel(label)
         if options.log:
             axes.set_yscale("symlog", linthresh=0.01, linscale=0.4)
             axes.yaxis.set_major_formatter(PLAIN)
         if self._even and values:
-            axes.set_xticks(range(len(values)), [value_text(value) for value in values])
-            axes.set_xlim(-0.25, len(values) - 0.75)
+            shown = [value if isinstance(value, str) else value_text(self._x_scale * value) for value in values]
+            label_places(axes, shown, room_in)
+            edge = 0.5 if self._words else 0.25
+            axes.set_xlim(-edge, len(values) - 1 + edge)
 
     def _place(self, value: float | str) -> float:
-        return float(self._values.index(value) if self._even else value)
+        return float(self._values.index(value)) if self._even else self._x_scale * float(value)
 
-    def line(self, style: SchemeStyle, line: LineStyle, conditions: Sequence[ConditionResult]) -> None:
+    def line(self, style: SchemeStyle, line: LineStyle, conditions: Sequence[ConditionResult], aside: float) -> None:
         """Draw a scheme. Whiskers span all conditions that the panel does not tell apart; marks are their means, where
-        they have one."""
+        they have one. Where x is a word, no line joins them, and they stand ``aside`` of it."""
         by_x: dict[float, dict[str, Spread]] = {}
         for one in conditions:
             spread = one.metrics.get(self._metric.key)
             if spread is not None and self._x in one.at:
-                by_x.setdefault(self._place(one.at[self._x]), {})[one.key] = spread
+                by_x.setdefault(self._place(one.at[self._x]) + self._words * aside, {})[one.key] = spread
         if not by_x:
             return
         places = sorted(by_x)
@@ -160,8 +183,8 @@ class _Panel:
         color = legible(style.color)
         self._axes.vlines(places, lows, highs, color=color, linewidth=1.0, alpha=0.45)
         self._axes.plot(
-            marked, means, color=color, marker=style.marker, markersize=5, linewidth=1.6, linestyle=line,
-            clip_on=False, zorder=3,
+            marked, means, color=color, linewidth=1.6, clip_on=False, zorder=3,
+            **{**mark_style(style, 5, color), "linestyle": "" if self._words else line},
         )  # fmt: skip
 
     def shade(self, criteria: Sequence[Criterion]) -> None:

@@ -18,7 +18,8 @@ from matplotlib.lines import Line2D
 from ccgym.evaluation.curves import FloatArray, FlowCurves, RunCurves
 from ccgym.evaluation.metrics import RunMetrics
 from ccgym.report.figures import figure
-from ccgym.report.style import draw_capacity, flow_color, medium, new_figure, set_margins
+from ccgym.report.layout import set_margins
+from ccgym.report.style import draw_capacity, flow_color, medium, new_figure
 
 
 @figure("throughput", "throughput over time", page="run", order=1)
@@ -45,7 +46,7 @@ def legend_below(
     return drawn
 
 
-def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[Line2D]:
+def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics, *, ingress: bool = True) -> list[Line2D]:
     """Draw the curves into axes; the lines for a legend, those of the ingress first."""
     step = curves.bin_s
     end = step
@@ -58,21 +59,15 @@ def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[
         color = flow_color(index)
         first = _first_bin(flow.ingress_mbps)
         ingress_lines += axes.plot(
-            np.arange(first, flow.ingress_mbps.size) * step,
-            flow.ingress_mbps[first:],
-            linestyle="--",
-            linewidth=1.4 * medium().line,
-            color=color,
-            label=f"Flow {number} ingress (mean {numbers.ingress_mbps:.2f} Mbit/s)",
-        )
+            np.arange(first, flow.ingress_mbps.size) * step, flow.ingress_mbps[first:], linestyle="--", color=color,
+            linewidth=1.4 * medium().line, label=f"Flow {number} ingress (mean {numbers.ingress_mbps:.2f} Mbit/s)",
+        ) if ingress else []  # fmt: skip
         first = _first_bin(flow.egress_mbps)
         egress_lines += axes.plot(
-            np.arange(first, flow.egress_mbps.size + 1) * step,
-            np.concatenate(([0.0], flow.egress_mbps[first:])),
-            linewidth=1.8 * medium().line,
-            color=color,
+            np.arange(first, flow.egress_mbps.size + 1) * step, np.concatenate(([0.0], flow.egress_mbps[first:])),
+            linewidth=1.8 * medium().line, color=color,
             label=f"Flow {number} egress (mean {numbers.throughput_mbps:.2f} Mbit/s)",
-        )
+        )  # fmt: skip
         end = max(end, flow.ingress_mbps.size * step - step, flow.egress_mbps.size * step)
     axes.set_xlim(0, math.ceil(end))
     axes.set_ylim(bottom=0)

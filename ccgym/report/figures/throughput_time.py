@@ -16,8 +16,9 @@ from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.scheme_summary import SchemeSummary
 from ccgym.report.figures import figure
 from ccgym.report.figures.throughput import total_egress
+from ccgym.report.layout import finish, hide_unused
 from ccgym.report.pantheon_words import figure_title
-from ccgym.report.style import INK, blank_figure, draw_capacity, finish, legible, medium
+from ccgym.report.style import INK, blank_figure, draw_capacity, legible, medium
 
 PANELS: int = 3
 """Panels side by side."""
@@ -32,19 +33,18 @@ def throughput_time_figure(results: ResultSet) -> Figure:
     across = 2 if column else PANELS
     down = max(1, -(-len(results.styles) // across))
     width = 3.5 if column else 10.0
-    drawn = blank_figure(width, (1.1 if column else ROW_IN) * down + (0.3 if column else 1.3))
+    drawn = blank_figure(width, (1.1 if column else ROW_IN) * down + (0.3 if column else 1.0))
     grid = drawn.subplots(down, across, sharex=True, sharey=True, squeeze=False)
     for axes, summary in zip(grid.flat, results.schemes, strict=False):
         _panel(axes, results, summary)
-    for axes in list(grid.flat)[len(results.styles) :]:
-        axes.set_visible(False)
+    hide_unused(grid, len(results.styles), "Time (s)")
     grid.flat[0].set_ylim(bottom=0)
     grid.flat[0].set_xlim(left=0)
-    for axes in grid[-1]:
-        axes.set_xlabel("Time (s)")
     for axes in grid[:, 0]:
         axes.set_ylabel("Mbit/s")
-    return finish(drawn, top_in=0.05) if column else finish(drawn, figure_title(results, of_means=False))
+    if column:
+        return finish(drawn, top_in=0.05)
+    return finish(drawn, figure_title(results, "Throughput over time: each run, and bold the mean"), top_in=0.5)
 
 
 def _panel(axes: Axes, results: ResultSet, summary: SchemeSummary) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ccgym.report.figures import figure
-from ccgym.report.style import CAPACITY_COLOR, FLOW_COLORS, blank_figure
+from ccgym.report.style import CAPACITY_COLOR, blank_figure
+from ccgym.schemes.style import FLOW_COLORS
 from ccgym.tracetools.inspect import TraceLike, binned_rates, opportunities_before, summarize, times_of
 from ccgym.units import PACKET_BYTES
 

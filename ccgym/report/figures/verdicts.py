@@ -9,7 +9,7 @@ from typing import Any, Final
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from ccgym.experiments.outcome import Verdict
+from ccgym.experiments.outcome import Test, Verdict
 from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.figures import figure
 from ccgym.report.style import BAD, GOOD, INK, MUTED, blank_figure
@@ -32,6 +32,10 @@ HEAD_IN: Final = 0.62
 """Room for the schemes' names, inches."""
 CHARACTERS: Final = 26
 """Characters of a line of numbers."""
+HEAD_CHARACTERS: Final = 19
+"""Characters of a line above a column."""
+MAX_ACROSS: Final = 8
+"""Schemes side by side; of more, and of more than there are tests, each has a row."""
 
 
 @figure(
@@ -40,34 +44,47 @@ CHARACTERS: Final = 26
     page="experiment",
 )
 def verdicts_figure(results: ExperimentResults) -> Figure:
-    """Draw the matrix, tests down as in the table. Call within ``house_style``."""
-    columns, rows = len(results.styles), len(results.tests)
-    width, height = NAMES_IN + COLUMN_IN * columns + 0.15, HEAD_IN + ROW_IN * rows + 0.15
+    """Draw the matrix: tests down as in the table, or many schemes down. Call within ``house_style``."""
+    down = len(results.styles) > max(MAX_ACROSS, len(results.tests))
+    tests = [(test.title, _brief(test, 1 if down else 2)) for test in results.tests]
+    schemes = [
+        (style.label, f"{passed} passed" if (passed := results.passed_text(style.key)) else "")
+        for style in results.styles
+    ]
+    across, rows = (tests, schemes) if down else (schemes, tests)
+    heads = [(textwrap.fill(name, HEAD_CHARACTERS), note) for name, note in across]
+    lines = max((name.count("\n") + note.count("\n") + 2 for name, note in heads), default=2)
+    names_in, head_in = (NAMES_IN - 1.4, 0.19 * lines + 0.15) if down else (NAMES_IN, HEAD_IN)
+    width, height = names_in + COLUMN_IN * len(across) + 0.15, head_in + ROW_IN * len(rows) + 0.15
     drawn = blank_figure(width, height)
     axes = drawn.add_axes((0, 0, 1, 1))
     axes.set_xlim(0, width)
     axes.set_ylim(height, 0)
     axes.axis("off")
-    for column, style in enumerate(results.styles):
-        middle = NAMES_IN + COLUMN_IN * (column + 0.5)
-        axes.text(middle, 0.22, style.label, ha="center", va="center", color=INK, fontsize=11, weight="bold")
-        count = f"{passed} passed" if (passed := results.passed_text(style.key)) else ""
-        axes.text(middle, 0.45, count, ha="center", va="center", color=MUTED, fontsize=9)
-    for row, test in enumerate(results.tests):
-        top = HEAD_IN + ROW_IN * row
-        # Signs and units stay with their numbers.
-        together = re.sub(r"([≤≥]) |(\d) (?=%|s\b)", lambda found: f"{found[1] or found[2]}\u00a0", test.brief)
-        brief = "\n".join(textwrap.wrap(together, 2 * CHARACTERS))
-        axes.text(0.15, top + 0.2, test.title, va="center", color=INK, fontsize=10, weight="bold")
-        axes.text(0.15, top + 0.43, brief, va="center", color=MUTED, fontsize=8, linespacing=1.1)
-        for column, style in enumerate(results.styles):
-            outcome = results.outcome(test, style.key)
-            left = NAMES_IN + COLUMN_IN * column
+    for column, (name, note) in enumerate(heads):
+        middle = names_in + COLUMN_IN * (column + 0.5)
+        axes.text(middle, 0.12, name, ha="center", va="top", color=INK, fontsize=10, weight="bold")
+        axes.text(middle, head_in - 0.07, note, ha="center", va="bottom", color=MUTED, fontsize=8, linespacing=1.1)
+    for row, (name, note) in enumerate(rows):
+        top = head_in + ROW_IN * row
+        axes.text(0.15, top + 0.2, name, va="center", color=INK, fontsize=10, weight="bold")
+        axes.text(0.15, top + 0.43, note, va="center", color=MUTED, fontsize=8, linespacing=1.1)
+        for column in range(len(across)):
+            scheme, test = (row, column) if down else (column, row)
+            outcome = results.outcome(results.tests[test], results.styles[scheme].key)
+            left = names_in + COLUMN_IN * column
             fill, color, words = LOOKS[outcome.verdict]
             axes.add_patch(Rectangle((left + 0.03, top + 0.03), COLUMN_IN - 0.06, ROW_IN - 0.06, facecolor=fill, lw=0))
             centered: dict[str, Any] = {"x": left + COLUMN_IN / 2, "ha": "center", "va": "center"}
-            number = outcome.headline or NOTHING
-            size = 10.5 * min(1.0, CHARACTERS / 1.2 / len(number))
-            axes.text(y=top + 0.24, s=number, color=INK, fontsize=size, **centered)
-            axes.text(y=top + 0.45, s=words, color=color, fontsize=9, weight="bold", **centered)
+            number = textwrap.wrap(outcome.headline or NOTHING, 39, max_lines=3 - bool(words))
+            size = 10.5 * min(1.0, CHARACTERS / 1.2 / max(map(len, number)))
+            axes.text(y=top + (0.24 if words else 0.31), s="\n".join(number), color=INK, fontsize=size, **centered)
+            axes.text(y=top + 0.47, s=words, color=color, fontsize=9, weight="bold", **centered)
     return drawn
+
+
+def _brief(test: Test, columns: int) -> str:
+    """What passes, in lines as wide as some columns."""
+    # Signs and units stay with their numbers.
+    together = re.sub(r"([≤≥]) |(\d) (?=%|s\b)", lambda found: f"{found[1] or found[2]}\u00a0", test.brief)
+    return "\n".join(textwrap.wrap(together, columns * CHARACTERS))

@@ -25,8 +25,9 @@ from ccgym.report.explore import chart_library, without
 from ccgym.report.page import TEMPLATES, write_page
 from ccgym.report.site.database import write_database
 from ccgym.report.site.results import Stored, StoredExperiments, StoredReport
-from ccgym.report.style import FLOW_COLORS, page_colors
+from ccgym.report.style import page_colors
 from ccgym.report.table import NOTHING, Cell, Column, Row, Table
+from ccgym.schemes.style import FLOW_COLORS
 
 INDEX: Final = "index.html"
 REPORTS: Final = "reports"

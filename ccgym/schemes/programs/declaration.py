@@ -62,7 +62,7 @@ class Declaration(Strict):
     """Where it is from, and its license; of one of your own nothing."""
     color: Annotated[str, AfterValidator(check_color)] = "dimgray"
     """Its color in figures."""
-    marker: Annotated[str, AfterValidator(check_marker)] = "P"
+    marker: Annotated[str, AfterValidator(check_marker)] = "1"
     """Its marker in figures."""
     parameters: Mapping[str, Parameter] = Field(default_factory=dict)
     """What a user may choose, by name."""

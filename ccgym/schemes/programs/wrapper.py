@@ -199,12 +199,12 @@ def _style(path: Path) -> tuple[str, str, str]:
             entry = known.get(path.stem) if isinstance(known, Mapping) else None
             if isinstance(entry, Mapping):
                 return _checked(loaded, path.stem, entry)
-    return path.stem, "dimgray", "P"
+    return path.stem, "dimgray", "1"
 
 
 def _checked(loaded: Loaded, key: str, entry: Mapping[Any, Any]) -> tuple[str, str, str]:
     found = []
-    checks = (("name", check_label, key), ("color", check_color, "dimgray"), ("marker", check_marker, "P"))
+    checks = (("name", check_label, key), ("color", check_color, "dimgray"), ("marker", check_marker, "1"))
     for field, check, default in checks:
         with located(loaded.where(("schemes", key, field))):
             found.append(check(str(entry.get(field, default))))

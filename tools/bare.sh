@@ -1,0 +1,52 @@
+# Bare Debian systems in folders, for scripts to source. Needs root; installs debootstrap. About 0.3 GB each in $TMPDIR.
+
+cannot() {
+    echo "$(basename "$0"): $*" >&2
+    exit 3
+}
+
+# The address of a repository of packages, as this machine has it: "debian" or "debian-security".
+address() {
+    grep -rhoE "https?://[^ ]+/$1/?( |\$)" /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null | head -1 | tr -d ' ' || true
+}
+
+# bare_root SUITE PACKAGES FOLDER: a new system in a new folder. The same one serves several runs, as a copy.
+bare_root() {
+    local suite=$1 packages=$2 root=$3 base mirror file to
+    [ "$(id -u)" = 0 ] || cannot "needs root, for debootstrap and chroot"
+    command -v debootstrap >/dev/null || { apt-get update -qq && apt-get install -y -qq debootstrap; } >/dev/null ||
+        cannot "debootstrap is not here and cannot be installed"
+    base=${TMPDIR:-/tmp}/bare-$suite-${packages//,/-}
+    if [ ! -e "$base.ready" ]; then
+        rm -rf --one-file-system "$base"
+        mirror=$(address debian)
+        debootstrap --variant=minbase --include="ca-certificates,$packages" "$suite" "$base" ${mirror:+"$mirror"} \
+            >"$base.log" 2>&1 || { tail -5 "$base.log" >&2; cannot "debootstrap $suite failed, see $base.log"; }
+        touch "$base.ready"
+    fi
+    cp -a --reflink=auto "$base/." "$root"
+    # How this machine reaches sources of packages, which a person's machine has of itself.
+    for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt \
+        "$HOME/.config/pip/pip.conf" "$HOME/.cargo/config.toml"; do
+        [ -f "$file" ] || continue
+        to=$root${file/#$HOME//root}
+        mkdir -p "$(dirname "$to")"
+        cp -L "$file" "$to"
+    done
+    cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
+}
+
+# in_root ROOT FOLDER COMMAND...: runs a command in such a system, in a folder of it, with nothing of this environment.
+in_root() {
+    unshare --mount --pid --fork bash -c '
+        root=$1 folder=$2
+        shift 2
+        mount --make-rprivate /
+        mount -t proc proc "$root/proc"
+        mount --rbind /sys "$root/sys"
+        mount --rbind /dev "$root/dev"
+        exec chroot "$root" /usr/bin/env -i HOME=/root TERM=dumb LANG=C.UTF-8 CI="${CI:-}" PIP_DEFAULT_TIMEOUT=180 \
+            PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
+            bash -c "cd \"\$0\" && exec \"\$@\"" "$folder" "$@"
+    ' bash "$@"
+}
