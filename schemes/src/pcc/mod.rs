@@ -19,8 +19,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         reference: "Dong, Li, Zarchy, Godfrey and Schapira, NSDI 2015; modong/pcc 1afc958 for mode pantheon",
         summary: "Tries rates slightly above and below its own, and moves to the one with the higher utility.",
         parameters: parameters! {
-            /// pantheon: the program that Pantheon runs, with a utility that falls when the round trip grows. paper: the
-            /// published rules, with a utility of throughput and loss.
+            /// pantheon: the program that Pantheon runs, with a utility that falls when the round trip grows. paper:
+            /// the published rules, with a utility of throughput and loss.
             mode: choice(&["pantheon", "paper"]);
             /// Share of lost packets near which the utility collapses.
             loss_limit: number(0.05, (0.001, 0.9), "");
