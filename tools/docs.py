@@ -35,6 +35,9 @@ TREE = {
 """Pages that stand outside docs/, and where they stand in the site."""
 MARKER = re.compile(r"^<!-- (?:table|figure): ([\w-]+) -->$", re.MULTILINE)
 COUNT = re.compile(r"(<!-- count: (\w+) -->)\d+")
+HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
+TEMPLATE = ("What it does", "Rules", "Parameters", "On three paths", "How ours was checked")
+"""The sections of the page of a scheme; one without parameters has no such section."""
 LINK = re.compile(r"\]\(([^#)\s:]+)(#[^)\s]*)?\)")
 
 log = logging.getLogger("mkdocs.hooks.docs")
@@ -68,6 +71,10 @@ def filled(name: str, text: str) -> str:
         log.warning("%s: a number of schemes is stale: run `make format`", name)
     for one in sorted(blocks.keys() - set(MARKER.findall(text))):
         log.warning("%s: has no line for %s of tools/pages", name, one)
+
+    sections = [title for title in TEMPLATE if title != "Parameters" or "parameters" in blocks]
+    if "scheme" in blocks and (found := HEADING.findall(text)) != sections:
+        log.warning("%s: has the sections %s, expected: %s", name, ", ".join(found), ", ".join(sections))
 
     def block(marker: re.Match[str]) -> str:
         measured = DOCS / "data" / "tables" / f"{marker[1]}.csv"

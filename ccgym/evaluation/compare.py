@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -100,7 +100,10 @@ def _runs(given: Comparable) -> dict[str, dict[int, Any]]:
             for one in given.schemes
             if one.valid_runs
         }
-    runs: Iterable[RunRecord] = [given] if isinstance(given, RunRecord) else given
+    runs: Any = [given] if isinstance(given, RunRecord) else given
+    if not isinstance(runs, Sequence) or not all(isinstance(run, RunRecord) for run in runs):
+        expected = "results of an evaluation (ResultSet), a RunRecord, or a list of them"
+        raise ConfigError("wrong-type", shown(type(given).__name__), expected=expected, where="compare")
     by_scheme: dict[str, dict[int, Any]] = {}
     for run in runs:
         own = by_scheme.setdefault("+".join(flow.scheme for flow in run.flows), {})

@@ -199,8 +199,9 @@ class RunNumbers:
 
     @property
     def path_title(self) -> str:
-        """The path in a line."""
-        return self.path.partition("\n")[0]
+        """The path in a line: its name, or what lies in the direction of the data."""
+        first, *rest = self.path.split("\n")
+        return rest[0].strip().removeprefix("data").strip() if rest and first == "unnamed path" else first
 
     def text(self) -> str:
         """The run on one screen."""

@@ -211,9 +211,9 @@ def _conditions(experiment: spec.ExperimentSpec, name: str, part: spec.ScenarioS
     if total > MAX_CONDITIONS:
         raise ConfigError("too-large", f"{total} conditions", expected=f"at most {MAX_CONDITIONS}", where="sweep")
     # Values of several units, such as a discipline and a limit of a queue, stand as they are written.
-    given = [pair for axis in axes for shown_at, _ in axis for pair in shown_at.items()]
-    names = [dict.fromkeys(coordinate(key, value)[0] for key, value in given if key == one) for one in dict(given)]
-    words = {one for one, found in zip(dict(given), names, strict=True) if len(found) > 1}
+    forms: dict[str, set[str]] = {}
+    for key, value in (pair for axis in axes for shown_at, _ in axis for pair in shown_at.items()):
+        forms.setdefault(key, set()).add(coordinate(key, value)[0])
     # The first value of the sweep varies fastest.
     for points in itertools.product(*reversed(axes)):
         chosen = list(reversed(points))
@@ -222,7 +222,7 @@ def _conditions(experiment: spec.ExperimentSpec, name: str, part: spec.ScenarioS
         key = ",".join(f"{parameter}={value}" for parameter, value in written.items()) or name or "all"
         condition = Condition(
             key=key,
-            at=dict((k, str(v)) if k in words else coordinate(k, v) for k, v in written.items())
+            at=dict((k, str(v)) if len(forms[k]) > 1 else coordinate(k, v) for k, v in written.items())
             or ({"scenario": name} if name else {}),
             written=written,
             _experiment=experiment,

@@ -6,6 +6,7 @@ Call all of it within :func:`~ccgym.report.style.house_style`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -31,9 +32,14 @@ MARK_SCALE: Final = {"*": 1.55, **dict.fromkeys("^<>vphH", 1.1), "D": 0.85, "s":
 def text_widths(texts: Sequence[str], size_pt: float, weight: str = "normal") -> list[float]:
     """Widths of lines of text, inches."""
     font = FontProperties(family=rcParams["font.family"], size=size_pt, weight=weight)
+    return [_paper().get_text_width_height_descent(text, font, ismath=False)[0] / 72 for text in texts]
+
+
+@cache
+def _paper() -> Any:
+    """Where text is measured."""
     canvas: Any = FigureCanvasAgg(Figure(dpi=72))
-    paper = canvas.get_renderer()
-    return [paper.get_text_width_height_descent(text, font, ismath=False)[0] / 72 for text in texts]
+    return canvas.get_renderer()
 
 
 def add_title(figure: Figure, text: str) -> None:

@@ -107,8 +107,9 @@ class Runs:
             ConfigError: No condition has these coordinates.
             ResultsError: The file of a run is damaged.
         """
-        wanted = {name: coordinate(name, value)[1] for name, value in options.where.items()}
-        chosen = next((one for one in test.conditions if wanted.items() <= one.at.items()), None)
+        wanted = {name: (value, coordinate(name, value)[1]) for name, value in options.where.items()}
+        matching = (one for one in test.conditions if all(one.at.get(name) in of for name, of in wanted.items()))
+        chosen = next(matching, None)
         if chosen is None:
             expected = "; ".join(coordinates_text(one.at) for one in test.conditions[:6])
             where = f"figures of {test.name}: where"

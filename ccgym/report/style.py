@@ -154,6 +154,15 @@ def medium() -> Medium:
     return _medium.get()
 
 
+class NotebookFigure(Figure):
+    """A figure that notebooks show; those of ``pyplot`` alone would be shown without this."""
+
+    def _repr_png_(self) -> bytes:
+        shown = io.BytesIO()
+        self.savefig(shown, format="png")
+        return shown.getvalue()
+
+
 def blank_figure(width_in: float, height_in: float, dpi: int = DPI) -> Figure:
     """A figure without axes, on an Agg canvas.
 
@@ -162,7 +171,7 @@ def blank_figure(width_in: float, height_in: float, dpi: int = DPI) -> Figure:
         height_in: Height in inches.
         dpi: Dots per inch.
     """
-    figure = Figure(figsize=(width_in, height_in), dpi=dpi)
+    figure = NotebookFigure(figsize=(width_in, height_in), dpi=dpi)
     FigureCanvasAgg(figure)
     return figure
 

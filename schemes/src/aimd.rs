@@ -12,7 +12,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "aimd",
         label: "AIMD",
         reference: "Chiu and Jain, Computer Networks and ISDN Systems 17(1), 1989",
-        summary: "Adds to the window in each round trip and multiplies it by a factor at a loss.",
+        summary: "Adds a constant to the window per round trip, and multiplies it by a factor at a loss.",
         parameters: parameters! {
             /// Growth of the window per round trip.
             increase: number(1.0, (0.01, 1000.0), "packets");

@@ -12,17 +12,17 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "bic",
         label: "TCP BIC",
         reference: "Xu, Harfoush and Rhee, IEEE INFOCOM 2004",
-        summary: "Searches for the window of the last loss by bisection, then probes beyond it.",
+        summary: "Searches by bisection for the largest window without loss, then probes beyond it.",
         parameters: parameters! {
             /// Share of the window kept at a loss.
             beta: number(0.8, (0.1, 0.99), "");
             /// Max growth per round trip.
             max_increment: number(16.0, (1.0, 1000.0), "packets");
-            /// Up to this window it adds one packet per round trip and halves, as Reno.
+            /// Work as Reno up to this window: add one packet per round trip, halve at a loss.
             low_window: integer(14, (2, 1000), "packets");
-            /// Time that the window takes for the last four packets to the maximum.
+            /// Time for the last four packets of growth to the maximum.
             smooth_part: number(20.0, (4.0, 1000.0), "round trips");
-            /// Remember less than the window at a loss that comes below the last maximum, to make room.
+            /// Store less than the window at a loss below the last maximum, to make room for other flows.
             fast_convergence: flag(true);
             START_UP;
             PACING;

@@ -11,7 +11,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "dctcp",
         label: "DCTCP",
         reference: "RFC 8257; Alizadeh et al., SIGCOMM 2010",
-        summary: "Grows as Reno; marks reduce in proportion to the share of packets that are marked.",
+        summary: "Grows as Reno, and reduces the window in proportion to the share of marked packets.",
         parameters: parameters! {
             /// Weight of the latest round trip in the marked share.
             gain: number(1.0 / 16.0, (0.001, 1.0), "");

@@ -9,7 +9,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "fillp_sheep",
         label: "FillP-Sheep",
         reference: "fillthepipe/fillp-sheep 0e5bb72; Li et al., SIGCOMM 2020 (TACK)",
-        summary: "FillP that backs off where packets are lost, and empties the queue every ten seconds.",
+        summary: "Works as FillP, but backs off at heavy loss and empties the queue every ten seconds.",
         ..fillp::ENTRY.info
     },
     build: |_, _| Ok(Box::new(Fillp::new(Rules::SHEEP))),

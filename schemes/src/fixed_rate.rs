@@ -10,7 +10,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "fixed_rate",
         label: "Fixed rate",
         reference: "none: a calibration tool",
-        summary: "Sends at a constant rate, regardless of losses and delay.",
+        summary: "Sends at a constant rate, regardless of loss and delay.",
         parameters: parameters! {
             /// The rate, counted in bytes on the wire.
             rate_mbps: number(10.0, (0.001, 1e6), "Mbit/s");

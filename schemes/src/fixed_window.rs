@@ -10,7 +10,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "fixed_window",
         label: "Fixed window",
         reference: "none: a calibration tool",
-        summary: "Keeps a constant number of packets in flight, regardless of losses and delay.",
+        summary: "Keeps a constant number of packets in flight, regardless of loss and delay.",
         parameters: parameters! {
             /// The window.
             cwnd: integer(10, (1, 10_000_000), "packets");

@@ -12,13 +12,13 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "htcp",
         label: "H-TCP",
         reference: "Leith and Shorten, PFLDnet 2004; draft-leith-tcp-htcp-06",
-        summary: "Grows by a square of the time since the last loss; a loss takes away what the queue held.",
+        summary: "Grows faster the longer the last loss is past, and gives up its queue at a loss.",
         parameters: parameters! {
-            /// Time after a loss in which it grows by one packet per round trip, as Reno.
+            /// Time after a loss during which it grows as Reno, by one packet per round trip.
             delta_l: number(1.0, (0.0, 100.0), "s");
-            /// Keep the ratio of minimum to maximum round trip at a loss, within 0.5 and 0.8; false: one half.
+            /// Keep the ratio of minimum to maximum round trip at a loss (0.5 to 0.8); false: keep one half.
             adaptive_backoff: flag(true);
-            /// Multiply growth by the round trip over 100 ms, within 0.1 and 2, so that long paths get the same share.
+            /// Multiply growth by the round trip / 100 ms (0.1 to 2), so that long paths get the same share.
             rtt_scaling: flag(true);
             START_UP;
             PACING;

@@ -12,9 +12,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "hybla",
         label: "TCP Hybla",
         reference: "Caini and Firrincieli, Int. J. Satellite Communications and Networking 22(5), 2004",
-        summary: "Grows as fast in packets per second as Reno would over a reference round trip.",
+        summary: "Grows as fast in packets per second as Reno would over a reference RTT.",
         parameters: parameters! {
-            /// Round trip of the Reno flow whose growth is imitated.
+            /// Round trip of the Reno flow that it grows as fast as.
             reference_rtt: number(25.0, (1.0, 1000.0), "ms");
             START_UP;
             PACING;

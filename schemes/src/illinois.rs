@@ -22,9 +22,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             beta_min: number(0.125, (0.01, 0.45), "");
             /// Share of the reduction at a loss with a long queue.
             beta_max: number(0.5, (0.46, 0.9), "");
-            /// Below this window it adds one packet per round trip and halves, as Reno.
+            /// Work as Reno below this window: add one packet per round trip, halve at a loss.
             window_threshold: integer(15, (2, 1000), "packets");
-            /// Number of them in a row with a short queue that restores the fastest growth.
+            /// Return to the fastest growth after so many round trips with a short queue in a row.
             theta: integer(5, (1, 100), "round trips");
             START_UP;
             PACING;

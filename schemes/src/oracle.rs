@@ -14,13 +14,13 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
         name: "oracle",
         label: "Oracle",
-        reference: "none: the bound that the path's capacity and delay set",
-        summary: "Knows the path: sends its fair share of the capacity in force with an almost empty queue.",
+        reference: "none: the upper bound by capacity and delay of the path",
+        summary: "Sends its fair share of the capacity with an almost empty queue, from the description of the path.",
         parameters: parameters! {
-            /// Sending rate; 0: the fair share, the capacity over the number of flows.
+            /// Sending rate; 0: the capacity divided by the number of flows.
             share: number(0.0, (0.0, 1.0), "of the capacity");
-            /// Margin of the window above the bandwidth-delay product, for links that work in whole milliseconds in
-            /// both directions.
+            /// Margin of the window above the bandwidth-delay product, for links that release packets on whole
+            /// milliseconds.
             margin_ms: number(2.0, (0.0, 1000.0), "ms");
         },
         ..SchemeInfo::DEFAULT

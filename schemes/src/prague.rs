@@ -12,11 +12,11 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "prague",
         label: "Prague",
         reference: "draft-briscoe-iccrg-prague-congestion-control-04; RFC 9331",
-        summary: "DCTCP's response to marks for the Internet: ECT(1), paced, with less bias towards short round trips.",
+        summary: "Responds to marks as DCTCP, for L4S on the Internet: paced, with ECT(1) and less RTT bias.",
         parameters: parameters! {
             /// Weight of the latest window in the marked share.
             gain: number(1.0 / 16.0, (0.001, 1.0), "");
-            /// Flows with a shorter round trip grow and respond as if they had this one.
+            /// Grow and respond at shorter round trips as at this one.
             reference_rtt: number(25.0, (0.1, 1000.0), "ms");
             START_UP;
         },

@@ -13,7 +13,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "reno",
         label: "TCP Reno",
         reference: "RFC 5681, RFC 6582, RFC 9002 §7",
-        summary: "Adds one packet per round trip and halves at a loss.",
+        summary: "Adds one packet to the window per round trip and halves it at a loss.",
         parameters: parameters! {
             /// rfc: appropriate byte counting, half of the flight at the loss. linux: half of the window, in whole
             /// packets. ns3: as TcpNewReno of ns-3.37, one step per acknowledgement, half of what is left in

@@ -20,9 +20,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "synthesized_bbr",
         label: "Synthesized-BBR",
         reference: "Emara, Li, Chen, INFOCOM 2020 (the expert of Eagle); Cardwell et al., ACM Queue 2016 (its gains)",
-        summary: "BBR's gains in Eagle's steps: once per round trip the nearest of seven factors on the sending rate.",
+        summary: "Follows BBR's gains with Eagle's actions: one of seven factors on its rate per round trip.",
         parameters: parameters! {
-            /// Set the rate to gain times estimate exactly, instead of by the nearest of Eagle's factors.
+            /// Set the rate to gain times bandwidth exactly, instead of by the nearest of Eagle's factors.
             gain_on_estimate: flag(false);
             /// Max window, in bandwidth-delay products, plus four packets.
             cap: number(2.0, (1.0, 16.0), "BDP");

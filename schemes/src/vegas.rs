@@ -13,10 +13,10 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "vegas",
         label: "TCP Vegas",
         reference: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
-        summary: "Compares expected with actual rate and keeps a few packets in the queue.",
+        summary: "Computes its queue from expected and actual rate, and holds it at two to four packets.",
         parameters: parameters! {
-            /// linux: as the kernel, halving at a loss. ns3: as TcpVegas of ns-3.37, which reduces by one packet at a
-            /// loss and judges by smoothed millisecond round trips.
+            /// linux: as the kernel, which halves at a loss. ns3: as TcpVegas of ns-3.37, which reduces by one packet
+            /// at a loss and uses smoothed round trips in milliseconds.
             mode: choice(&["linux", "ns3"]);
             /// Grow while fewer than this are queued.
             alpha: integer(2, (0, 10_000), "packets");

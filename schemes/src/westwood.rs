@@ -12,9 +12,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "westwood",
         label: "TCP Westwood+",
         reference: "Grieco and Mascolo, ACM CCR 34(2), 2004",
-        summary: "Grows as Reno; a loss leaves the measured bandwidth times the minimum round trip.",
+        summary: "Grows as Reno, and sets the window to measured bandwidth times minimum RTT at a loss.",
         parameters: parameters! {
-            /// paper: one low-pass filter. linux: two filters of 7/8 in a row, samples of 50 ms at least, and a timeout
+            /// paper: one low-pass filter. linux: two filters of 7/8 in a row, samples of at least 50 ms, and a timeout
             /// restarts the minimum round trip.
             mode: choice(&["paper", "linux"]);
             /// Weight of the old bandwidth estimate at a new sample; mode paper only.

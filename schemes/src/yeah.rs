@@ -12,17 +12,17 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "yeah",
         label: "TCP YeAH",
         reference: "Baiocchi, Castellani and Vacirca, PFLDnet 2007",
-        summary: "Scalable TCP while the queue is short, Reno while it is long, with early decongestion.",
+        summary: "Grows as Scalable TCP while the queue is short and as Reno while it is long, and drains it early.",
         parameters: parameters! {
-            /// Min packets in the queue that are drained.
+            /// Drain the queue while more than this are queued.
             alpha: integer(80, (1, 10_000), "packets");
-            /// The queue also counts as long if its delay exceeds the base round trip over this.
+            /// The queue also counts as long if its delay exceeds the minimum round trip divided by this.
             phi: integer(8, (1, 1000), "");
-            /// Number in slow mode in a row after which a loss halves: there is a greedy flow.
+            /// Halve at a loss after so many round trips in slow mode in a row, because a Reno flow competes.
             rho: integer(16, (1, 1000), "round trips");
-            /// Number in fast mode after which a competitor is forgotten.
+            /// Forget a competing flow after so many round trips in fast mode.
             zeta: integer(50, (1, 10_000), "round trips");
-            /// Packets acknowledged per packet added, in fast mode.
+            /// Acknowledged packets per packet of growth, in fast mode.
             scalable_count: integer(100, (2, 10_000), "packets");
             START_UP;
             PACING;

@@ -94,3 +94,5 @@ def test_single_runs_are_compared_without_an_interval(run: RunRecord) -> None:
     assert (throughput["mean"], throughput["low"], throughput["verdict"]) == (0, None, "undecided")
     with refused(ConfigError, "unknown-scheme at compare"):
         ccgym.compare(run, result_set())
+    with refused(ConfigError, "wrong-type at compare"):
+        ccgym.compare(run, 3)  # type: ignore[arg-type]

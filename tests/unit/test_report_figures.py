@@ -19,6 +19,7 @@ from matplotlib.text import Text
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.metrics import RunMetrics
 from ccgym.evaluation.run import parse_contenders
+from ccgym.report.coordinates import coordinate_axis, coordinate_text
 from ccgym.report.figures.delay import delay_figure, delay_limits
 from ccgym.report.figures.mean import mean_figure
 from ccgym.report.figures.summary import needs_log_axis, outward, summary_figure
@@ -222,3 +223,9 @@ def test_every_scheme_has_a_color_that_shows_on_white() -> None:
 @pytest.mark.parametrize("color", ["gold", "white", "#ffeeff", "silver", "lime"])
 def test_pale_colors_are_drawn_darker(color: str) -> None:
     assert luminance(*to_rgb(legible(color))) <= MAX_LUMINANCE
+
+
+def test_whole_seconds_and_starts_are_named_plainly() -> None:
+    assert coordinate_axis("start_ms", [0.0, 5000.0]) == ("start of the later flow (s)", 0.001)
+    assert coordinate_axis("rtt_ms", [0.0, 20.0]) == ("RTT (ms)", 1.0)
+    assert coordinate_text("start_ms", 5000.0).endswith(" 5 s")

@@ -56,6 +56,15 @@ def test_every_combination_is_a_condition() -> None:
     assert all(one.path.data_links[0].queue == named.data_links[0].queue for one in found.values())
 
 
+def test_values_of_several_units_are_words() -> None:
+    made = swept_path("77.72mbps", parse_sweeps(["queue=codel,94p", "rtt=20ms,0.1s"]), name="x", schemes=["cubic"])
+    test = Test(made.experiments[0])
+    assert [one.at for one in test.conditions][::3] == [
+        {"queue": "codel", "rtt_ms": 20}, {"queue": "94p", "rtt_ms": 100},
+    ]  # fmt: skip
+    assert test.figures[0]["sweep"]["x"] == "queue"
+
+
 def test_what_a_command_line_has_as_a_name_varies() -> None:
     found = scenarios(SHELLS, "owd=10,20")
     assert [one.path.base_rtt_ms for one in found.values()] == [20, 40]

@@ -311,6 +311,25 @@ def test_each_table_that_cannot_be_shown_is_a_warning(
 
 
 @pytest.mark.parametrize(
+    ("sections", "block", "warnings"),
+    [
+        (docs.TEMPLATE, "parameters", 0),
+        (docs.TEMPLATE[::-1], "parameters", 1),
+        (docs.TEMPLATE[:-1], "parameters", 1),
+        (docs.TEMPLATE, "portrait", 1),
+        ([title for title in docs.TEMPLATE if title != "Parameters"], "portrait", 0),
+    ],
+)
+def test_pages_of_schemes_have_the_sections_of_the_template(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, sections: list[str], block: str, warnings: int
+) -> None:
+    monkeypatch.setattr(docs, "BLOCKS", {"docs/page.md": {"scheme": list, block: list}})
+    markers = [f"<!-- table: {name} -->" for name in ("scheme", block)]
+    docs.filled("docs/page.md", "\n".join(markers + [f"## {title}" for title in sections]))
+    assert len(caplog.records) == warnings
+
+
+@pytest.mark.parametrize(
     ("link", "there"),
     [
         ("../../README.md#install", "../index.md#install"),

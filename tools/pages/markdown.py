@@ -25,7 +25,7 @@ def between(low: float | None, high: float | None) -> str:
     """A range."""
     if low is None:
         return ""
-    return f"≥ {low:g}" if high is None else f"{low:g} … {high:g}"
+    return f"≥ {low:,.10g}" if high is None else f"{low:,.10g} … {high:,.10g}"
 
 
 def percent(fraction: float) -> str:

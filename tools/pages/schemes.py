@@ -93,22 +93,6 @@ def figure(name: str) -> list[str]:
 # --- Schemes ---------------------------------------------------------------------------------------------------------
 
 
-def training_lines(card: dict[str, Any]) -> list[str]:
-    """How a policy was trained, in sentences; its card has the rest."""
-    training, parity, shape = card["training"], card["parity"], card["policy"]
-    kind = "Decision tree" if shape["kind"] == "tree" else shape["kind"].upper()
-    lines = [f"{kind} with {shape['observation_size']} inputs; over `{card['profile']}` unless a flow asks for"
-             " another transport."]  # fmt: skip
-    if {"steps", "seed"} <= training.keys():
-        lines.append(f"Trained with seed {training['seed']} for {training['steps']:,} decisions.")
-    if parity:
-        lines.append(
-            f"As exported it differs from the trained one by {parity['max_abs_difference']:.1e} at most, in "
-            f"{parity['decisions']:,} decisions over {parity['episodes']} held-out episodes."
-        )
-    return lines
-
-
 def span(parameter: Mapping[str, Any]) -> str:
     """What a parameter may be, in words."""
     if parameter.get("choices"):
@@ -127,7 +111,7 @@ def parameter_table(scheme: Mapping[str, Any]) -> list[str]:
         )
         for p in scheme["parameters"]
     ]
-    return table(["Parameter", "Default", "Range", ""], rows) if rows else []
+    return table(["Parameter", "Default", "Range", "Meaning"], rows) if rows else []
 
 
 FAMILIES = {
@@ -205,17 +189,30 @@ def scheme_head(name: str) -> list[str]:
         agree = f"on {len(genuine.PATHS) - beyond} of {len(genuine.PATHS)} paths within every bound"
         place = "/docs/studies/validation.md#programs-of-the-founding-reports"
         facts.append(f"- Next to the program that Pantheon runs: {agree} ([table]({place}))")
-    return [*facts, "", *parameter_table(scheme)]
+    return facts
 
 
 def policy_head(policies: Sequence[str]) -> list[str]:
     """What the cards of the policies of a page say."""
-    rows = [
-        (code(s["name"]), f"{s['summary']} Reference: {s['reference']}.", " ".join(training_lines(s["card"])))
-        for s in SCHEMES
-        if s["name"] in policies
+    own = [scheme for scheme in SCHEMES if scheme["name"] in policies]
+    cards = [scheme["card"] for scheme in own]
+    rows = []
+    for scheme, card in zip(own, cards, strict=True):
+        shape, training = card["policy"], card["training"]
+        kind = "decision tree" if shape["kind"] == "tree" else shape["kind"].upper()
+        trained = f"seed {training['seed']}, {training['steps']:,} decisions"
+        rows.append((code(scheme["name"]), scheme["summary"], f"{kind}, {shape['observation_size']} inputs", trained))
+    parity = [card["parity"] for card in cards]
+    most = max(one["max_abs_difference"] for one in parity)
+    return [
+        *table(["Name", "What it does", "Policy", "Training"], rows),
+        "",
+        f"- Reference: {'; '.join(dict.fromkeys(scheme['reference'] for scheme in own))}",
+        f"- Transport: {', '.join(dict.fromkeys(code(card['profile']) for card in cards))}, unless a flow sets another",
+        f"- Exported and trained policy {f'differ by at most {most:.1e}' if most else 'agree exactly'} in "
+        f"{sum(one['decisions'] for one in parity):,} decisions of {sum(one['episodes'] for one in parity)} held-out "
+        "episodes",
     ]
-    return table(["Name", "What it is", "Policy"], rows)
 
 
 # --- Agents ----------------------------------------------------------------------------------------------------------
@@ -296,8 +293,9 @@ BLOCKS = {
         f"docs/schemes/{name}.md": {
             "scheme": partial(scheme_head, name),
             "portrait": partial(figure, f"schemes/{name}"),
+            **({"parameters": partial(parameter_table, scheme)} if scheme["parameters"] else {}),
         }
-        for name in CONTESTANTS
+        for name, scheme in CONTESTANTS.items()
     },
     **{
         f"docs/studies/{page}.md": {

@@ -70,13 +70,9 @@ def draw_delay(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[Line2
     for turn in range(turns):
         for index, flow in enumerate(curves.flows):
             axes.plot(
-                flow.delay_time_s[turn::turns],
-                flow.delay_ms[turn::turns],
-                linestyle="",
-                **_dots(points),
-                color=flow_color(index),
-                rasterized=True,
-            )
+                flow.delay_time_s[turn::turns], flow.delay_ms[turn::turns], linestyle="", **_dots(points),
+                color=flow_color(index), rasterized=True,
+            )  # fmt: skip
     axes.set_xlim(0, math.ceil(latest))
     axes.set_ylim(*delay_limits(low, top))
     axes.set_xlabel("Time (s)")

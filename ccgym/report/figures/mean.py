@@ -119,19 +119,11 @@ def _name(
             continue
         (dx, dy), (_, box) = min(free.items(), key=lambda pair: pair[1][0])
         taken.append(box)
+        leader = {"arrowstyle": "-", "color": "#999999", "linewidth": 0.7, "shrinkB": 5 * offset}
         axes.annotate(
-            mark.style.label,
-            xy=(mark.delay_ms, mark.throughput_mbps),
-            xytext=(offset * dx, offset * dy),
-            textcoords="offset points",
-            ha=_SIDES["ha"][int(np.sign(dx))],
-            va=_SIDES["va"][int(np.sign(dy))],
-            fontsize=size,
-            color=INK,
-            arrowprops={"arrowstyle": "-", "color": "#999999", "linewidth": 0.7, "shrinkB": 5 * offset}
-            if abs(dx) + abs(dy) > 20
-            else None,
-            zorder=5,
+            mark.style.label, xy=(mark.delay_ms, mark.throughput_mbps), xytext=(offset * dx, offset * dy),
+            textcoords="offset points", ha=_SIDES["ha"][int(np.sign(dx))], va=_SIDES["va"][int(np.sign(dy))],
+            fontsize=size, color=INK, arrowprops=leader if abs(dx) + abs(dy) > 20 else None, zorder=5,
             path_effects=[Stroke(linewidth=2.5, foreground="white"), Normal()],
-        )
+        )  # fmt: skip
     return left

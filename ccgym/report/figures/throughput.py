@@ -58,26 +58,16 @@ def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics, *, ingre
     for index, (flow, (number, numbers)) in enumerate(zip(curves.flows, metrics.flows.items(), strict=False)):
         color = flow_color(index)
         first = _first_bin(flow.ingress_mbps)
-        ingress_lines += (
-            []
-            if not ingress
-            else axes.plot(
-                np.arange(first, flow.ingress_mbps.size) * step,
-                flow.ingress_mbps[first:],
-                linestyle="--",
-                linewidth=1.4 * medium().line,
-                color=color,
-                label=f"Flow {number} ingress (mean {numbers.ingress_mbps:.2f} Mbit/s)",
-            )
-        )
+        ingress_lines += axes.plot(
+            np.arange(first, flow.ingress_mbps.size) * step, flow.ingress_mbps[first:], linestyle="--", color=color,
+            linewidth=1.4 * medium().line, label=f"Flow {number} ingress (mean {numbers.ingress_mbps:.2f} Mbit/s)",
+        ) if ingress else []  # fmt: skip
         first = _first_bin(flow.egress_mbps)
         egress_lines += axes.plot(
-            np.arange(first, flow.egress_mbps.size + 1) * step,
-            np.concatenate(([0.0], flow.egress_mbps[first:])),
-            linewidth=1.8 * medium().line,
-            color=color,
+            np.arange(first, flow.egress_mbps.size + 1) * step, np.concatenate(([0.0], flow.egress_mbps[first:])),
+            linewidth=1.8 * medium().line, color=color,
             label=f"Flow {number} egress (mean {numbers.throughput_mbps:.2f} Mbit/s)",
-        )
+        )  # fmt: skip
         end = max(end, flow.ingress_mbps.size * step - step, flow.egress_mbps.size * step)
     axes.set_xlim(0, math.ceil(end))
     axes.set_ylim(bottom=0)

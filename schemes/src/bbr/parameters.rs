@@ -31,7 +31,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "bbr",
         label: "TCP BBR",
         reference: "Cardwell et al., ACM Queue 2016; Linux net/ipv4/tcp_bbr.c; draft-cardwell-iccrg-bbr-00",
-        summary: "Paces at the measured bottleneck bandwidth and probes for more and for the empty path (version 1).",
+        summary: "Paces at the measured bottleneck bandwidth, and probes for more bandwidth and for the min RTT (v1).",
         parameters: parameters! {
             STARTUP_GAIN;
             CWND_GAIN;
@@ -40,9 +40,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             /// Minimum time at four packets in flight in PROBE_RTT; zero turns the mode off.
             probe_rtt_duration: number(200.0, (0.0, 10_000.0), "ms");
             PACING_MARGIN;
-            /// Weight of measured acknowledgement aggregation in the window; zero turns it off.
+            /// Weight of measured ACK aggregation in the window; zero turns it off.
             extra_acked_gain: number(1.0, (0.0, 10.0), "");
-            /// Detect token-bucket policers and pin the rate to theirs.
+            /// Detect token-bucket policers and fix the rate at theirs.
             long_term: flag(true);
             /// First phase of each PROBE_BW (0: gain 1.25, 1: 0.75, others 1); random draws one other than 1.
             initial_phase: choice(&["random", "0", "1", "2", "3", "4", "5", "6", "7"]);

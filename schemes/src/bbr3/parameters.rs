@@ -11,7 +11,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "bbr3",
         label: "BBRv3",
         reference: "draft-ietf-ccwg-bbr-06 with the repository's corrections up to 2026-08-03",
-        summary: "BBR that also bounds what it has in flight by the loss that its probes meet (version 3).",
+        summary: "Paces at the measured bottleneck bandwidth, and bounds the data in flight by loss (v3).",
         role: Role::OnRequest,
         implementation: "tquic 1.6.0 bbr3.rs, Apache-2.0",
         parameters: parameters! {
@@ -25,13 +25,13 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             up_pacing_gain: number(1.25, (1.0, 8.0), "");
             /// Window, in bandwidth-delay products.
             cwnd_gain: number(2.0, (1.0, 16.0), "BDP");
-            /// The same in PROBE_UP.
+            /// Window in PROBE_UP, in bandwidth-delay products.
             up_cwnd_gain: number(2.25, (1.0, 16.0), "BDP");
-            /// The same in PROBE_RTT.
+            /// Window in PROBE_RTT, in bandwidth-delay products.
             probe_rtt_cwnd_gain: number(0.5, (0.01, 1.0), "BDP");
             /// Share of lost bytes per round above which a probe was too high.
             loss_threshold: number(0.02, (0.0, 1.0), "");
-            /// Min factor on the short-term bounds after a round with loss.
+            /// Minimum factor on the short-term bounds after a round with loss.
             beta: number(0.7, (0.1, 1.0), "");
             /// Share of the long-term bound that PROBE_CRUISE leaves to other flows.
             headroom: number(0.15, (0.0, 0.9), "");
@@ -43,11 +43,11 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             probe_rtt_duration: number(200.0, (0.0, 10_000.0), "ms");
             /// Minimum time from one PROBE_DOWN to the next probe.
             probe_wait: number(2.0, (0.0, 1e6), "s");
-            /// Max random addition to it.
+            /// Maximum random addition to `probe_wait`.
             probe_wait_spread: number(1.0, (0.0, 1e6), "s");
-            /// Max rounds to the next probe: Reno needs as many as its window has packets.
+            /// Maximum rounds to the next probe, since Reno needs as many as its window has packets.
             probe_wait_rounds: integer(63, (1, 1_000_000), "rounds");
-            /// Length of the maximum filter of acknowledgement aggregation.
+            /// Length of the maximum filter of ACK aggregation.
             extra_acked_window: integer(10, (1, 1000), "rounds");
             PACING_MARGIN;
         },

@@ -22,14 +22,14 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "copa",
         label: "Copa",
         reference: "Arun and Balakrishnan, NSDI 2018; genericCC d0153f8 for mode pantheon",
-        summary: "Targets a rate inverse to the queueing delay; competes harder when the queue never empties.",
+        summary: "Sets a rate inverse to the queueing delay, and competes harder when the queue never empties.",
         parameters: parameters! {
-            /// pantheon: the rules of genericCC, which Pantheon runs. paper: the published ones.
+            /// pantheon: the rules of genericCC, which Pantheon runs. paper: the published rules.
             mode: choice(&["pantheon", "paper"]);
-            /// Inverse of the target queue; 0 takes the mode's own: 0.1 in pantheon (reports before March 2020: 0.5),
-            /// 0.5 in paper.
+            /// Inverse of the target queue; 0: the mode's default (pantheon 0.1, in reports before March 2020 0.5;
+            /// paper 0.5).
             delta: number(0.0, (0.0, 10.0), "1/packets");
-            /// auto: lower delta while others keep the queue full. off: never.
+            /// auto: lower delta while other flows keep the queue full. off: never lower it.
             competitive: choice(&["auto", "off"]);
         },
         ..SchemeInfo::DEFAULT

@@ -21,23 +21,23 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "cubic",
         label: "TCP Cubic",
         reference: "RFC 9438",
-        summary: "Grows by a cubic function of the time since the last loss, at any round trip.",
+        summary: "Grows the window by a cubic function of the time since the last loss, independent of the RTT.",
         parameters: parameters! {
             /// rfc: RFC 9438. linux: whole packets counted as tcp_cubic.c does, HyStart. ns3: as TcpCubic of
-            /// ns-3.37, without the Reno-friendly region, judging by smoothed millisecond delays.
+            /// ns-3.37, without the Reno-friendly region, with smoothed delays in milliseconds.
             mode: choice(&["rfc", "linux", "ns3"]);
             /// Share of the window kept at a loss.
             beta: number(0.7, (0.1, 0.99), "");
             /// Steepness of the cubic function.
             c: number(0.4, (0.001, 100.0), "packets/s³");
-            /// Remember less than the window at a loss that comes below the last maximum, to make room.
+            /// Store less than the window at a loss below the last maximum, to make room for other flows.
             fast_convergence: flag(true);
-            /// Never grow slower than Reno would; auto: on, except in mode ns3.
+            /// Grow at least as fast as Reno; auto: on, except in mode ns3.
             tcp_friendliness: choice(&["auto", "on", "off"]);
             /// Detector that ends slow start before a loss; auto: hystart++ in mode rfc, else hystart with that stack's
             /// constants.
             start_up: choice(&["auto", "none", "hystart++", "hystart"]);
-            /// Pace at 1.25 windows per round trip (2 in slow start) instead of sending on acknowledgements.
+            /// Pace at 1.25 windows per round trip (2 in slow start) instead of sending on ACKs.
             pacing: flag(false);
             /// Mark packets ECN-capable; a mark cuts the window as a loss does (RFC 9438 §4.6).
             ecn: flag(false);

@@ -22,7 +22,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "fillp",
         label: "FillP",
         reference: "fillthepipe/fill-the-pipe d6da145; Li et al., SIGCOMM 2020 (TACK)",
-        summary: "Paces at the largest rate that its receiver reported lately, with a cap of what is in flight.",
+        summary: "Paces at the largest of its receiver's latest rate reports, and limits the data in flight.",
         role: Role::OnRequest,
         status: Status::Reconstructed,
         implementation: "",

@@ -40,9 +40,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "kestrel",
         label: "Kestrel",
         reference: "ours",
-        summary: "Keeps a short queue, and competes as Cubic where others keep the queue filled.",
+        summary: "Keeps a short queue, and competes as Cubic where other flows keep the queue filled.",
         parameters: parameters! {
-            /// Packets to keep waiting in the queue, over the square root of the rate in packets/s.
+            /// Packets to keep in the queue, divided by the square root of the rate in packets/s.
             appetite: number(0.2, (0.001, 100.0), "s^½");
         },
         ..SchemeInfo::DEFAULT

@@ -19,7 +19,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "learned",
         label: "Learned",
         reference: "the card of its policy",
-        summary: "Decides by a learned policy, on the clock and through the features and actions of the policy's card.",
+        summary: "Decides by a learned policy, with the interval, features and actions of the policy's card.",
         parameters: &[
             Parameter::text(
                 "policy",
@@ -30,21 +30,21 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 0.0,
                 (0.0, 1e6),
                 "Mbit/s",
-                "The sending rate to start with; 0: the agent's own.",
+                "The sending rate to start with; 0: the agent's value.",
             ),
             Parameter::integer(
                 "start_cwnd",
                 0,
                 (0, 10_000_000),
                 "packets",
-                "The window to start with; 0: the agent's own.",
+                "The window to start with; 0: the agent's value.",
             ),
             Parameter::number(
                 "decision_latency_ms",
                 0.0,
                 (0.0, 60_000.0),
                 "ms",
-                "Time from a decision to its effect; 0: the agent's own.",
+                "Time from a decision to its effect; 0: the agent's value.",
             ),
             Parameter::integer(
                 "expert_window",

@@ -22,11 +22,11 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "ledbat",
         label: "LEDBAT",
         reference: "RFC 6817; libutp b3465b9 for mode libutp",
-        summary: "Steers the queueing delay toward 100 ms by one-way delay and gives way to other traffic.",
+        summary: "Holds the queueing delay at 100 ms by one-way delay, and gives way to other traffic.",
         parameters: parameters! {
             /// libutp: the rules of the uTP library, which Pantheon runs. rfc: those of RFC 6817.
             mode: choice(&["libutp", "rfc"]);
-            /// Queueing delay that the flow steers toward.
+            /// Target of the queueing delay.
             target: number(100.0, (1.0, 1000.0), "ms");
             /// With libutp: growth of the window per round trip without a queue.
             increase: number(3000.0, (1.0, 1e6), "bytes");
@@ -34,9 +34,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             gain: number(1.0, (0.01, 1.0), "packets");
             /// With rfc: max excess of the window over the data in flight.
             allowed_increase: integer(1, (1, 1000), "packets");
-            /// The current delay is the minimum of so many; 0 takes the mode's own: 3 in libutp, 4 in rfc.
+            /// The current delay is the minimum of so many samples; 0: the mode's default (libutp 3, rfc 4).
             current_filter: integer(0, (0, 100), "samples");
-            /// The base delay is the minimum of so many minutes; 0 takes the mode's own: 13 in libutp, 10 in rfc.
+            /// The base delay is the minimum of so many minutes; 0: the mode's default (libutp 13, rfc 10).
             base_history: integer(0, (0, 1000), "minutes");
             /// With libutp: maximum window.
             send_buffer: integer(1_048_576, (1_500, 1 << 30), "bytes");

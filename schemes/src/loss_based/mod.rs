@@ -31,7 +31,7 @@ pub const START_UP: Parameter = Parameter::choice(
 pub const PACING: Parameter = Parameter::flag(
     "pacing",
     false,
-    "Pace at 1.25 windows per round trip (2 in slow start) instead of sending on acknowledgements.",
+    "Pace at 1.25 windows per round trip (2 in slow start) instead of sending on ACKs.",
 );
 pub const ECN: Parameter =
     Parameter::flag("ecn", false, "Mark packets ECN-capable; a mark reduces the window as a loss does (RFC 3168).");

@@ -17,16 +17,16 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "pcc",
         label: "PCC-Allegro",
         reference: "Dong, Li, Zarchy, Godfrey and Schapira, NSDI 2015; modong/pcc 1afc958 for mode pantheon",
-        summary: "Tries rates slightly above and below its own and moves to the one with the higher utility.",
+        summary: "Tries rates slightly above and below its own, and moves to the one with the higher utility.",
         parameters: parameters! {
-            /// pantheon: the program that Pantheon runs, whose utility falls with a growing round trip. paper: the
-            /// published rules, whose utility only has throughput and loss.
+            /// pantheon: the program that Pantheon runs, with a utility that falls when the round trip grows. paper:
+            /// the published rules, with a utility of throughput and loss.
             mode: choice(&["pantheon", "paper"]);
-            /// Share of lost packets around which the utility collapses.
+            /// Share of lost packets near which the utility collapses.
             loss_limit: number(0.05, (0.001, 0.9), "");
             /// Unit of all trials and moves, as a share of the rate.
             step: number(0.01, (0.001, 0.1), "");
-            /// The widest trial.
+            /// Widest trial.
             max_trial: integer(5, (1, 10), "steps");
         },
         role: Role::OnRequest,

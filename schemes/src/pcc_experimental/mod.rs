@@ -14,15 +14,16 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "pcc_experimental",
         label: "PCC-Expr",
         reference: "PCC-Uspace cd43e34, src/pcc",
-        summary: "Climbs the gradient of a utility that collapses when the round trip grows by 2 % within an interval.",
+        summary:
+            "Moves its rate along the slope of a utility that collapses when the RTT grows by 2 % within an interval.",
         parameters: parameters! {
             /// Weight of growing round trips in the utility.
             latency_weight: number(1.0, (0.0, 1e3), "");
             /// Weight of the share of lost packets.
             loss_weight: number(11.35, (0.0, 1e4), "");
-            /// Half the distance of two trials, as a share of the rate.
+            /// Distance of a trial from the rate, as a share of the rate.
             probe_step: number(0.05, (0.001, 0.5), "");
-            /// Min rate at any loss.
+            /// Minimum rate at any loss.
             min_rate_mbps: number(2.097_152, (0.1, 1000.0), "Mbit/s");
         },
         role: Role::OnRequest,

@@ -17,14 +17,14 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "quic",
         label: "QUIC Cubic",
         reference: "Chromium's QUIC of 2017 (google/proto-quic), Ha, Rhee and Xu 2008",
-        summary: "Cubic that stands in for two connections, as Chromium's QUIC has it.",
+        summary: "Acts as Cubic for two TCP connections at once, as Chromium's QUIC does.",
         parameters: parameters! {
             /// chromium2017: whole packets, a window updated every 30 ms. quiche: with Google's later corrections,
-            /// exact to a byte at each acknowledgement.
+            /// exact to a byte at each ACK.
             mode: choice(&["chromium2017", "quiche"]);
-            /// Number of connections it acts as: a loss reduces the part of one of them.
+            /// Number of connections that it acts for: a loss reduces the part of one of them.
             connections: integer(2, (1, 100), "");
-            /// Share of its window that one of these connections keeps at a loss.
+            /// Share of the window that the connection with a loss keeps.
             beta: number(0.7, (0.1, 0.99), "");
             /// Steepness of the cubic function.
             c: number(0.4, (0.001, 100.0), "packets/s³");

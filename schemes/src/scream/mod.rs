@@ -29,28 +29,28 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "scream",
         label: "SCReAM",
         reference: "RFC 8298; EricssonResearch/scream c3370fd for mode pantheon",
-        summary: "Holds the queueing delay near a target by its window, and tells a video encoder its rate.",
+        summary: "Holds the queueing delay near a target by its window, and sets the rate of a video encoder.",
         parameters: parameters! {
-            /// pantheon: the rules of the library that Pantheon runs, with its arguments: 0.2 Mbit/s at most. rfc:
+            /// pantheon: the rules of the library that Pantheon runs, with its arguments: at most 0.2 Mbit/s. rfc:
             /// those of RFC 8298.
             mode: choice(&["pantheon", "rfc"]);
-            /// Queueing delay that the window steers toward.
+            /// Target of the queueing delay.
             target: number(100.0, (1.0, 1000.0), "ms");
             /// With rfc: maximum of that target, which rises with competing flows that fill the queue.
             max_target: number(400.0, (1.0, 10_000.0), "ms");
-            /// Target of the encoder at the start; 0 takes the mode's own: 0.3 in rfc, 100 in pantheon.
+            /// Target of the encoder at the start; 0: the mode's default (rfc 0.3, pantheon 100).
             start_rate: number(0.0, (0.0, 10_000.0), "Mbit/s");
-            /// Minimum of that target; 0 takes the mode's own: 0.05 in rfc, 0.064 in pantheon.
+            /// Minimum of that target; 0: the mode's default (rfc 0.05, pantheon 0.064).
             min_rate: number(0.0, (0.0, 1000.0), "Mbit/s");
-            /// Maximum of that target; 0 takes the mode's own: 30 in rfc, 0.2 in pantheon.
+            /// Maximum of that target; 0: the mode's default (rfc 30, pantheon 0.2).
             max_rate: number(0.0, (0.0, 10_000.0), "Mbit/s");
-            /// Maximum growth of that target; 0 takes the mode's own: 200 in rfc, 0.002 in pantheon.
+            /// Maximum growth of that target; 0: the mode's default (rfc 200, pantheon 0.002).
             ramp_up: number(0.0, (0.0, 1e6), "kbit/s per s");
-            /// Factor on the window at a loss; 0 takes the mode's own: 0.8 in rfc, 0.6 in pantheon.
+            /// Factor on the window at a loss; 0: the mode's default (rfc 0.8, pantheon 0.6).
             beta_loss: number(0.0, (0.0, 1.0), "");
-            /// Time between two feedbacks; 0 takes the mode's own: 20 to 100 by the rate in rfc, 5 in pantheon.
+            /// Time between two reports; 0: the mode's default (rfc 20 to 100, by the rate; pantheon 5).
             feedback: number(0.0, (0.0, 1000.0), "ms");
-            /// With rfc: mark packets ECN-capable; a mark leaves 0.9 of the window.
+            /// With rfc: mark packets ECN-capable; a mark reduces the window to 0.9.
             ecn: flag(false);
         },
         role: Role::OnRequest,

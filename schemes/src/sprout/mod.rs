@@ -24,14 +24,14 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "sprout",
         label: "Sprout",
         reference: "Winstein et al., NSDI 2013; keithw/sprout c838669",
-        summary: "Sends what a cautious forecast of the receiver says will be through within 100 ms.",
+        summary: "Sends what will very likely arrive within 100 ms by its receiver's forecast of the link.",
         parameters: parameters! {
-            /// The model of a varying rate and its 5th percentile, or the mean rate (Sprout-EWMA).
+            /// bayes: a model of a varying rate and its 5th percentile. ewma: the mean rate (Sprout-EWMA).
             forecast: choice(&["bayes", "ewma"]);
-            /// Bytes that drain per tick without a newer forecast: in pantheon, a bug of the program, all of the
-            /// forecast so far; in paper, its share of the forecast.
+            /// Bytes that leave the queue per tick without a newer forecast. pantheon: the whole forecast so far, a bug
+            /// of the program. paper: the tick's share.
             mode: choice(&["pantheon", "paper"]);
-            /// Time within which sent data must arrive, in ticks of 20 ms.
+            /// Time in which sent data must arrive, in ticks of 20 ms.
             lookahead: integer(5, (1, 7), "ticks");
         },
         role: Role::OnRequest,

@@ -22,11 +22,11 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "taova",
         label: "TaoVA-100x (own table)",
         reference: "Sivaraman et al., SIGCOMM 2014; Winstein and Balakrishnan, SIGCOMM 2013; genericCC d0153f8",
-        summary: "Looks up window and spacing in a table that a search made for link rates within a factor of 100.",
+        summary: "Sets window and packet spacing from a table that an automatic search made (Remy).",
         parameters: parameters! {
-            /// Rule table in the format of Remy's dna files; none: the one built in, our own.
+            /// File of a rule table in Remy's dna format; none: the built-in table, which is ours.
             table: file();
-            /// Time without an acknowledgement after which the flow restarts.
+            /// Restart after this time without an ACK.
             silence: number(2.0, (0.1, 60.0), "s");
         },
         role: Role::OnRequest,

@@ -21,21 +21,21 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "verus",
         label: "Verus",
         reference: "Zaki et al., SIGCOMM 2015; yzaki/verus d4b447e",
-        summary: "Learns the delay of each window and steers along that curve in epochs of 5 ms.",
+        summary: "Learns the delay of each window, and follows this curve toward a target delay every 5 ms.",
         parameters: parameters! {
             /// Time between two decisions.
             epoch: number(5.0, (1.0, 100.0), "ms");
-            /// Step down of the target delay, when delay rises.
+            /// Step of the target delay down, when the delay rises.
             delta_down: number(1.0, (0.01, 100.0), "ms");
-            /// Step up when delay does not rise, and down when it is beyond the ratio.
+            /// Step of the target delay up, when the delay does not rise, and down above the ratio.
             delta_up: number(2.0, (0.01, 100.0), "ms");
-            /// Max delay over the min.
+            /// Maximum of the delay divided by its minimum.
             ratio: number(6.0, (1.1, 100.0), "");
             /// Factor on the window at a loss.
             decrease: number(0.7, (0.1, 0.99), "");
             /// Time between two fits of the curve.
             refit: number(1.0, (0.01, 60.0), "s");
-            /// Penalty on bends of the curve over the weight of the points, as a power of ten.
+            /// Smoothing of the curve: its penalty on curvature, as a power of ten.
             smoothing: number(2.0, (-8.0, 8.0), "");
             /// Slow start ends above this delay.
             exit_delay: number(500.0, (1.0, 10_000.0), "ms");

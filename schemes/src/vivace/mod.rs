@@ -21,11 +21,11 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         reference:
             "Dong, Meng, Zarchy, Arslan, Gilad, Godfrey and Schapira, NSDI 2018; StanfordSNR/vivace 2baf862 for mode \
                     pantheon",
-        summary: "Climbs the gradient of a utility of throughput, latency growth and loss.",
+        summary: "Moves its rate along the slope of a utility of throughput, RTT growth and loss.",
         parameters: parameters! {
             /// pantheon: the authors' program, which Pantheon runs. paper: the published rules.
             mode: choice(&["pantheon", "paper"]);
-            /// latency: growth of the round trip lowers the utility. loss: only throughput and loss count.
+            /// latency: growth of the round trip lowers the utility. loss: it depends on throughput and loss only.
             utility: choice(&["latency", "loss"]);
             /// Exponent of the rate in the utility.
             throughput_exponent: number(0.9, (0.1, 0.999), "");
@@ -33,7 +33,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             latency_weight: number(900.0, (0.0, 1e6), "");
             /// Weight of the share of lost packets.
             loss_weight: number(11.35, (0.0, 1e4), "");
-            /// Min rate at any loss; 0 takes the mode's own: 1.3 in pantheon, 0.5 in paper.
+            /// Minimum rate at any loss; 0: the mode's default (pantheon 1.3, paper 0.5).
             min_rate_mbps: number(0.0, (0.0, 1000.0), "Mbit/s");
         },
         role: Role::OnRequest,

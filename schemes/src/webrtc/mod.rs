@@ -31,9 +31,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "webrtc",
         label: "WebRTC media",
         reference: "draft-ietf-rmcat-gcc-02; libwebrtc for mode libwebrtc",
-        summary: "Tells a video encoder its rate from the growth of the one-way delay and from loss.",
+        summary: "Sets the rate of a video encoder from the growth of the one-way delay and from loss (GCC).",
         parameters: parameters! {
-            /// libwebrtc: a trend line, as deployed, which Pantheon's browser runs. draft: the Kalman filter of
+            /// libwebrtc: the deployed trend line, which Pantheon's browser runs. draft: the Kalman filter of
             /// draft-ietf-rmcat-gcc-02.
             mode: choice(&["libwebrtc", "draft"]);
             /// Target at the start.
@@ -44,7 +44,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             max_rate: number(30.0, (0.01, 10_000.0), "Mbit/s");
             /// Time between two updates of the target.
             feedback: number(100.0, (10.0, 1000.0), "ms");
-            /// Pacing rate over the target, so that a large frame leaves fast.
+            /// Pacing rate divided by the target, so that a large frame leaves fast.
             pacing: number(2.5, (1.0, 10.0), "");
         },
         role: Role::OnRequest,
