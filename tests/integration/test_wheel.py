@@ -142,7 +142,7 @@ def test_it_is_the_wheel_that_is_imported(installed: Installed) -> None:
 @pytest.mark.long
 def test_readme_from_top_to_bottom(installed: Installed) -> None:
     commands = commands_of("README.md")
-    assert {"evaluate", "plot", "train"} <= {words[1] for words in commands}
+    assert {"evaluate", "train"} <= {words[1] for words in commands}
     # What README takes for granted: the run that `make train` leaves.
     installed.run("ccgym", "train", "--config", "aurora", *SMALL)
     assert (installed.folder / "runs" / "aurora-1-1" / "export" / "aurora.onnx").is_file()
