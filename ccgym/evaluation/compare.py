@@ -1,4 +1,4 @@
-"""Two results side by side: what each scheme came to in one and in the other, and whether that differs."""
+"""Two results side by side: what each scheme reached in both, and whether that differs."""
 
 from __future__ import annotations
 
