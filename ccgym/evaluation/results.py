@@ -266,12 +266,13 @@ class ResultSet:
                         yield Measurement(*place, flow, cell.run, metric, value, unit_of(metric))
 
     @classmethod
-    def load(cls, directory: Path) -> ResultSet:
+    def load(cls, directory: str | Path) -> ResultSet:
         """Read the results of an evaluation.
 
         Raises:
             ResultsError: There are none, they are damaged, or of something else.
         """
+        directory = Path(directory)
         document = read_results(directory)
         try:
             if document["kind"] != "evaluation":
