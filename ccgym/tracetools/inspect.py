@@ -6,6 +6,7 @@ it: repeated forever with its last line as period.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -60,6 +61,13 @@ def times_of(trace: TraceLike) -> npt.NDArray[np.uint64]:
     Raises:
         TraceFormatError: The array is not a trace: empty, decreasing, or ending at 0.
     """
+    if isinstance(trace, (str, os.PathLike)):
+        raise TraceFormatError(
+            "trace-malformed",
+            f"{trace!r}, a name or a file",
+            expected="the trace itself",
+            hint=f"NetworkPath(trace={str(trace)!r}).check(), or `ccgym paths check {trace}`",
+        )
     if not isinstance(trace, np.ndarray):
         return np.asarray(trace.times_ms, dtype=np.uint64)
     if trace.ndim != 1 or trace.size == 0 or trace.dtype.kind not in "iu":

@@ -203,7 +203,7 @@ def test_an_evaluation_over_real_packets(stand_in: StandIn, tmp_path: Path) -> N
     assert results.real
     assert results.provenance["backend"] == "emulated"
     assert results.cells[0].started_epoch_s == 1.7e9
-    assert ResultSet.load(tmp_path).as_dict() == results.as_dict()
+    assert ResultSet.load(str(tmp_path)).as_dict() == results.as_dict()
     assert (tmp_path / "tcp_cubic_stats_run1.log").exists()
     # A second time, nothing is run: finished runs are kept, though they would not come out the same.
     stand_in.required.clear()

@@ -274,6 +274,12 @@ def test_detector(lines: list[int], arguments: dict[str, object], codes: list[st
     assert [finding.code for finding in check_trace(trace(*lines), **arguments)] == codes  # type: ignore[arg-type]
 
 
+def test_a_name_is_no_trace() -> None:
+    with pytest.raises(TraceFormatError) as refused:
+        check_trace("12mbps.trace")  # type: ignore[arg-type]
+    assert refused.value.code == "trace-malformed"
+
+
 def test_detector_names_causes_of_a_wrong_rate() -> None:
     per_ms = trace(*range(1, 60_001))
     for rate, part in (("50mbps", "one line per millisecond is 12"), ("96mbps", "bits were taken for bytes")):
