@@ -26,7 +26,7 @@ _DESCRIPTION: Final = """\
 Run the catalogue of published experiments (configs/experiments/benchmark.yaml) for one scheme or several: RFC 9743,
 ccperf, C4's tests, BBR's matrices, the studies of Giacomoni and Parisis, RFC 8867, ccBench, Prudentia. Each part has
 its own report below the results directory; benchmark.md has a line per part, and benchmark.csv one per experiment and
-scheme. `ccgym report site` makes pages of all of it. Interrupted, the same command goes on.
+scheme. `ccgym report site` makes pages of all of it. After an interruption the same command goes on.
 """
 
 _EXAMPLES: Final = """\

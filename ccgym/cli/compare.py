@@ -104,7 +104,7 @@ _BACKENDS: Final = Command(
     description="""\
 Run the same schemes with the same seeds in the simulator, over our emulated path and over
 mahimahi, and show throughput, 95th-percentile delay and loss side by side, with time series
-overlaid. Started again, it continues where it stopped.
+overlaid. After an interruption the same command continues.
 """,
     examples="""\
   ccgym compare backends --trace 77.72mbps --schemes bbr,cubic,tcp:bbr,tcp:cubic
@@ -126,7 +126,7 @@ overlaid. Started again, it continues where it stopped.
         **SEED,
         **REPEAT_LIMITED,
         "--host-jitter TIME": "simulated acknowledgements reach the sender later by up to this, at random, as on any "
-        "host: shows what is chance where fractions of a millisecond decide; 0.1ms is typical (default: 0ms)",
+        "host: shows the effect of chance; 0.1ms is typical (default: 0ms)",
         "--host-start TIME": "simulated flows begin up to this late, at random; with real packets 0.2 to 0.6ms is "
         "typical (default: 0ms)",
         "--sim-runs N": "runs in the simulator (default: as --runs)",

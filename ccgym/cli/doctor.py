@@ -60,8 +60,8 @@ COMMAND: Final = Command(
     run=_doctor,
     description="""\
 Look at what real packets need: namespaces and devices (as root or without), the kernel's
-congestion controls, mahimahi's programs, those of others, the precision of timers, and what an emulated path
-carries here. Some seconds of measuring; nothing is changed.
+congestion controls, mahimahi's programs, external programs, the precision of timers, and what an emulated path
+carries here. It measures for some seconds and changes nothing.
 """,
     options={
         **AS_JSON,

@@ -94,8 +94,8 @@ SENDER: Final = Command(
     run=lambda given: become("sender", sender_job(given)),
     usage="{} --to ADDRESS:PORT --scheme NAME [options]",
     description="""\
-Send one flow over UDP to a receiver, steered by a scheme or a policy, and print what came of it.
-Control-C ends it early, also with what came of it.
+Send one flow over UDP to a receiver, by a scheme or a policy, and print a summary.
+Control-C ends it early, with the summary.
 """,
     examples="""\
   ccgym sender --to 10.0.0.2:5001 --scheme aurora --duration 30
@@ -124,17 +124,17 @@ RECEIVER: Final = Command(
     run=lambda given: become("receiver", receiver_job(given)),
     usage="{} --listen ADDRESS:PORT [options]",
     description="""\
-Receive flows of `ccgym sender` and print what came of them; control-C ends it. Only this address is
-bound. To an address it sends no more bytes than came from there, until the sender has echoed a
-cookie that was sent to that address. What belongs to no flow is counted and dropped.
+Receive flows of `ccgym sender` and print a summary of each; control-C ends it. Only this address is
+bound. It sends an address no more bytes than came from there, until the sender has echoed a
+cookie that was sent to that address. Datagrams of no flow are counted and dropped.
 """,
     examples="""\
   ccgym receiver --listen 10.0.0.2:5001
 """,
     options={
         "--listen ADDRESS:PORT required": "where to listen: an address of this machine",
-        f"--flows N in 1..{_MAX_WHOLE} = 1": "maximum number of flows at a time; data takes a place, not hello",
-        "--once": "end when that many flows that sent data have come and gone",
+        f"--flows N in 1..{_MAX_WHOLE} = 1": "max number of flows at a time; a flow counts when it sends data",
+        "--once": "end after that many flows have sent data and ended",
         "--duration SECONDS": "end after this (default: never)",
         "--idle SECONDS = 30": "a flow is over when nothing came for this long",
         **_REPORT_EVERY,

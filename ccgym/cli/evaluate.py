@@ -56,7 +56,7 @@ MAX_NAME: Final = 40
 _DESCRIPTION: Final = """\
 Run congestion-control schemes over a path and compare them: Pantheon's table (mean throughput,
 95th-percentile one-way delay, loss), its result files, figures and report. The path is printed
-first. An evaluation that was interrupted continues where it stopped when it is started again.
+first. After an interruption the same command continues where it stopped.
 With --experiment, what a YAML file describes: many paths, sweeps, criteria, scores, rankings.
 """
 
@@ -352,8 +352,9 @@ COMMAND: Final = Command(
         "--runs N": "runs per scheme (default: 5; an experiment has its own)",
         "--runtime TIME as runtime_ns": "length of a run: seconds, or with a unit (default: 30; an experiment has "
         "its own)",
-        "--sweep NAME=A,B,C...": "vary something: the path's rate, trace, rtt, queue, loss or jitter, the runtime, "
-        "what stands as $NAME in a mahimahi command line or a YAML file, or a value that an experiment names; path=A,B "
+        "--sweep NAME=A,B,C...": "vary the path's rate, trace, rtt, queue, loss or jitter, the runtime, a $NAME in "
+        "a mahimahi command "
+        "line or a YAML file, or a value that an experiment names; path=A,B"
         "varies the path itself. Given several times, every combination is run",
         "--quick": "with --experiment: fewer and shorter runs, a coarse answer",
         "--flows N": "flows of each scheme per run (default: 1)",
@@ -363,10 +364,12 @@ COMMAND: Final = Command(
         "--backend sim|emulated|mahimahi": "where packets travel: in the simulator (default); as real packets, in "
         "real time, over our own emulated path; or over mahimahi's programs. `ccgym doctor` says what works here",
         **REPEAT_LIMITED,
-        "--retries N in 0..100 = 0": "with real packets: try a run that fails again, up to N times (default: 0; the "
-        "same command does, too)",
-        "--budget TIME as budget_s": "time for runs, such as 10min: what is there when it is up is balanced over "
-        "schemes and conditions; the same command goes on. Status 3 while runs are left",
+        "--retries N in 0..100 = 0": "with real packets: repeat a run that fails, up to N times (default: 0; the "
+        "same command tries it "
+        "again)",
+        "--budget TIME as budget_s": "time for runs, such as 10min; they are balanced over schemes and conditions. "
+        "Status 3 while runs are "
+        "left; the same command goes on",
         **cluster("make the runs"),
         "--max-memory SIZE": "max memory of each simulation, as in 8GB; one that needs more ends in an error "
         "(default: 4GB)",
@@ -379,8 +382,7 @@ COMMAND: Final = Command(
         "adds them later. Pantheon's own plot.py and report.py need all",
         "--figures summary|all": "figures of the evaluation, or also two of each run, and those for a paper "
         "(default: summary; explore.html shows every run in any case)",
-        "--raw-logs": "with the packet logs those of the tunnel before they are merged: two files per flow and "
-        "direction",
+        "--raw-logs": "with the packet logs, the raw logs of the tunnel: two files per flow and direction",
         "--grow": "add to the results in the directory of --out: the same evaluation with other schemes, or fewer runs",
         "--jobs N in 1..1024": "runs, and figures, at a time (default: one per processor; of runs with real packets "
         "one)",

@@ -224,7 +224,7 @@ RFC9743: Final = Command(
 Evaluate a scheme as RFC 9743 (BCP 133, "Specifying New Congestion Control Algorithms") asks, section by section, and
 write a report: HTML, Markdown, JSON and CSV. Every row has a measure, a threshold with its reason, the result with its
 95 % interval, and the command that runs it again. The thresholds are ours; the RFC names none. What cannot be tested
-yet is listed as such. Interrupted, the same command goes on.
+yet is listed, too. After an interruption the same command goes on.
 """,
     examples="""\
   ccgym rfc9743 cubic --quick                  one repetition, fewer conditions: a look in seconds
@@ -250,10 +250,10 @@ ADVERSARY: Final = Command(
     "adversary",
     run=_adversary,
     description="""\
-Search for paths on which a scheme is far from the oracle, which does well on them: rates that change, round trips,
+Search for paths on which a scheme is far from the oracle and the oracle does well: rates that change, round trips,
 buffers, random loss, jitter, aggregated acknowledgements. What is found is made as simple as possible, measured with
 several seeds together with the oracle and classic schemes, run with real packets where this machine can, and written
-as paths with names. Interrupted, the same command goes on.
+as paths with names. After an interruption the same command goes on.
 """,
     examples="""\
   ccgym adversary cubic                        three minutes of search; into results/adversary-cubic
@@ -265,7 +265,7 @@ as paths with names. Interrupted, the same command goes on.
         "SCHEME... as schemes": "a scheme, with parameters; as in `ccgym evaluate --schemes`",
         "| --budget TIME as budget_s": "length of the search for each scheme, such as 10min (default: 3min)",
         "| --evaluations N": "or the number of candidates to try for each",
-        "--finds N": "finds for each scheme, at most (default: 3)",
+        "--finds N": "max number of finds for each scheme (default: 3)",
         "--runtime TIME as duration": "length of a run: seconds, or with a unit (default: 20)",
         "--runs N": "runs of every scheme on a find (default: 5)",
         "--max-rate RATE as max_rate_mbps": "maximum rate of a path (default: 1gbps)",

@@ -79,7 +79,7 @@ EXPORT: Final = Command(
         "is compared",
         "--algorithm NAME": "MODEL.zip: ppo, a2c, sac or td3 (default: what the file says)",
         "--normalize FILE": "MODEL.zip: what VecNormalize.save wrote, if there was one",
-        "--name NAME": "what to call it (default: the configuration's name)",
+        "--name NAME": "its name (default: the configuration's)",
         "--episodes N = 5": "held-out episodes of the comparison",
     },
     reads={"source": Path, "out": Path},

@@ -134,8 +134,8 @@ LOGS: Final = Command(
     description="""\
 Write the packet logs of an evaluation, Pantheon's and mahimahi's, and what else Pantheon's tools
 read. Runs are simulated again from their seeds, and are the same packet by packet. Traces and
-schemes from files have to be where they were: call it in the same folder. Logs of real packets,
-which do not come again, are those that were kept compressed.
+schemes from files must be where they were: call it in the same folder. Logs of real packets come
+from the compressed ones that were kept.
 """,
     examples="""\
   ccgym logs results/77.72mbps
@@ -156,8 +156,8 @@ CLEAN: Final = Command(
     "clean",
     run=_clean,
     description="""\
-Remove from the directory of an evaluation what can be made again, and say how much room that
-gives: packet logs of simulated runs, with their statistics and series (`ccgym logs` writes them),
+Remove from the directory of an evaluation what can be made again, and print how many MB that
+frees: packet logs of simulated runs, with their statistics and series (`ccgym logs` writes them),
 and figures of each run (`ccgym report analyze` draws them). Results, reports, runs and the logs of
 real packets stay.
 """,

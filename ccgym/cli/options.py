@@ -38,8 +38,9 @@ NO_FIGURES: Final = {"--no-figures": "no figures and no report, only numbers"}
 POLICY: Final = {"POLICY": "a pretrained policy, a run directory, or a .onnx file"}
 QUICK: Final = {"--quick": "a smoke run: one repetition, fewer conditions"}
 REPEAT_LIMITED: Final = {
-    "--repeat-limited N in 0..1000 = 0": "with real packets: run what the machine could not hold the schedule of "
-    "(emulator-limited) again, up to N times, also runs that are there from before (default: 0, such runs are marked)"
+    "--repeat-limited N in 0..1000 = 0": "with real packets: run again, up to N times, what was emulator-limited: "
+    "the machine could not hold "
+    "the schedule; earlier runs, too (default: 0, such runs are marked)"
 }
 RUNTIME: Final = {"--runtime LENGTH = 30 as runtime_ns": "length of a run: seconds, or with a unit"}
 SEED: Final = {"--seed N = 1": "root of every random stream"}

@@ -178,8 +178,8 @@ _READ: Final = {
 COMMAND: Final = Command(
     "pantheon",
     description="""\
-Pantheon's programs by their own words: test.py, plot.py, report.py and analyze.py, with their
-options. docs/guides/from-pantheon.md says what is different.
+Pantheon's programs under their names: test.py, plot.py, report.py and analyze.py, with their
+options. docs/guides/from-pantheon.md lists what differs.
 """,
     examples="""\
   ccgym pantheon test local --schemes "cubic bbr" --run-times 3 -t 30 --data-dir data \\

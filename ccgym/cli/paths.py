@@ -17,8 +17,8 @@ from ccgym.errors import ConfigError, shown
 from ccgym.units import parse_rate, parse_time
 
 _PATHS: Final = """\
-A path is all that lies between sender and receiver: delay, loss, a queue, and a link with its rate.
-A trace is one part of it, when the link may send a packet, and has no delay and no queue of its own
+A path is everything between sender and receiver: delay, loss, a queue, and a link with its rate.
+A trace is one part of it, the times when the link may send a packet; it has no delay and no queue
 (ccgym paths --traces). Options called --trace take a path by name or file, and a trace as a path with
 nothing else in it. In an agent's YAML file, paths: is a distribution from which episodes draw theirs.
 """
@@ -262,7 +262,7 @@ COMMAND: Final = Command(
             _show,
             options={
                 "PATH": "a name, a mahimahi command line, or a YAML or trace file",
-                "| --spec": "what the native core is given, as JSON",
+                "| --spec": "the input of the native core, as JSON",
                 "| --mahimahi": "as a mahimahi command line with real trace files",
                 "--plot FIGURE as out": "draw a trace's rate and delivered bytes over time (.png, .svg or .pdf)",
             },
@@ -277,7 +277,7 @@ COMMAND: Final = Command(
                 "TRACE... as traces": "names or files",
                 "--rate RATE": "the rate they should have (default: the one in the name)",
                 "--rtt TIME": "the path's round-trip time",
-                "--strict": "take warnings for errors",
+                "--strict": "treat warnings as errors",
             },
         ),
         Command(

@@ -198,7 +198,8 @@ below it, and mean throughput, 95th-percentile delay and loss, with a second sch
             "tree",
             "the top of a policy that is a decision tree",
             _tree,
-            description="Draw what a decision tree asks first, and how decisions below are spread over its actions.",
+            description="Draw the first questions of a decision tree, and how the decisions below spread over its "
+            "actions.",
             examples="""\
   ccgym plot tree runs/mine -o tree.png
   ccgym plot tree mine.onnx --levels 3 -o tree.pdf

@@ -13,26 +13,27 @@ if TYPE_CHECKING:
 
 PANTHEON: Final[Options] = {
     "--sender local|remote": "where data comes from (default: local)",
-    "--tunnel-server local|remote": "which machine waits for the other one's packets: the one that is reachable over "
-    "UDP (default: remote; local needs --local-addr)",
-    "--local-addr ADDRESS": "address under which the other machine reaches this one",
-    "--local-if INTERFACE": "network interface that packets take here, such as ppp0 (default: as routes say)",
-    "--remote-if INTERFACE": "the same there",
+    "--tunnel-server local|remote": "the machine that the other one can reach over UDP (default: remote; local "
+    "needs --local-addr)",
+    "--local-addr ADDRESS": "address at which the other machine reaches this one",
+    "--local-if INTERFACE": "network interface of this machine, such as ppp0 (default: by its routes)",
+    "--remote-if INTERFACE": "the same of the other machine",
     "--ntp-addr HOST": "time server: the offset of both clocks against it is measured before and after each run",
-    "--local-desc WORDS": "what this machine is called in figures and report, such as 'AWS California 1'",
-    "--remote-desc WORDS": "what the other one is called (default: HOST:DIR)",
+    "--local-desc WORDS": "name of this machine in figures and report, such as 'AWS California 1'",
+    "--remote-desc WORDS": "name of the other machine (default: HOST:DIR)",
 }
 """Options next to ``--remote`` that Pantheon's ``test.py`` has, too."""
 OWN: Final[Options] = {
-    "--remote-addr ADDRESS": "address under which this one reaches the other (default: what SSH connects to)",
+    "--remote-addr ADDRESS": "address at which this machine reaches the other one (default: what SSH connects to)",
     "--tunnel-port PORT in 0..65535": "UDP port of the machine that waits, for firewalls (default: any)",
-    "--ssh COMMAND": "the command that reaches the other machine, with its options (default: ssh, without questions)",
+    "--ssh COMMAND": "the command that connects to the other machine (default: ssh, without a password)",
 }
 """Those that it does not have."""
 NEXT_TO_REMOTE: Final = attributes({**PANTHEON, **OWN})
 REMOTE: Final[Options] = {
-    "--remote HOST[:DIR]": "in place of a path: real packets between this machine and HOST, which SSH reaches without "
-    "a question, over whatever lies between; DIR is a checkout there in which `make setup` was run (default: ccgym on "
+    "--remote HOST[:DIR]": "instead of a path: real packets between this machine and HOST, which SSH must reach "
+    "without a "
+    "password; DIR is a checkout there in which `make setup` was run (default: ccgym on"
     "the search path)",
     **PANTHEON,
     **OWN,
@@ -60,7 +61,7 @@ def remote_path(arguments: argparse.Namespace) -> HostPath | None:
         raise ConfigError(
             "option-needed",
             "--tunnel-server local without --local-addr",
-            expected="the address under which the other machine reaches this one",
+            expected="the address at which the other machine reaches this one",
             hint="--tunnel-server remote, which is the default, needs none",
         )
     sides = {"sender_side": given.pop("sender", "local"), "server_side": given.pop("tunnel_server", "remote")}

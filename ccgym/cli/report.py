@@ -118,8 +118,8 @@ _ANALYZE: Final = Command(
     analyze,
     description="""\
 Make table, figures and report of a results directory: of one that Pantheon's test.py filled, old
-ones and those without packet logs too, or of one of `ccgym evaluate`. Nothing in a directory of
-Pantheon's is changed; what is made of it goes into a directory of its own.
+ones and those without packet logs too, or of one of `ccgym evaluate`. A directory of Pantheon stays
+unchanged; the results go into another directory.
 """,
     examples="""\
   ccgym report analyze ~/pantheon/src/experiments/data
@@ -163,7 +163,7 @@ Parquet. It needs no server and no network: open index.html.
         "[DIRECTORY...] as directories": "results of `ccgym evaluate --experiment`, or directories of such (default: "
         "results)",
         "--out DIR = results/site": "where to",
-        "--title TITLE = Congestion control, measured": "what the site is called",
+        "--title TITLE = Congestion control, measured": "title of the site",
     },
 )
 

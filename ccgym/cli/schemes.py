@@ -158,7 +158,7 @@ def _certificate(arguments: argparse.Namespace) -> int:
 COMMAND: Final = Command(
     "schemes",
     run=_list,
-    description="List the congestion-control schemes, learned ones too, and the words that stand for several.",
+    description="List the congestion-control schemes, learned ones too, and the groups.",
     options={
         **AS_JSON,
     },
@@ -189,8 +189,8 @@ them. "proven" are boxes in which no observation breaks the property, "refuted" 
 """,
             options={
                 **POLICY,
-                "--noise FRACTION = 5%": "half the width of a box, of its middle",
-                "--episodes N in 1.. = 64": "episodes that are decided",
+                "--noise FRACTION = 5%": "half the width of a box, as a fraction of its middle",
+                "--episodes N in 1.. = 64": "episodes that the policy decides",
                 "--boxes N in 1.. = 500": "max boxes per property",
                 **SEED,
                 "--write": "put the result into the policy's card",

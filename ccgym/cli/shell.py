@@ -37,7 +37,7 @@ YAML file, or one made of mahimahi's tools, with their options, the left-most ou
 
 It takes one process, no setuid programs and no firewall rules. Uplink is from COMMAND outwards. As
 root, the other end is this machine: servers on it are reached at $MAHIMAHI_BASE. As an ordinary user
-both ends are apart from the machine, and --outside starts what COMMAND is to reach. The exit status
+both ends are apart from the machine, and --outside starts a server for COMMAND. The exit status
 is COMMAND's, 128 + N if signal N ended it. Nothing is left behind, however the shell ends.
 """
 
@@ -168,8 +168,8 @@ COMMAND: Final = Command(
         f"--seed N in 0..{2**64 - 1}": "seed of losses and all else that is random; by default a new one each time",
         "--trace NAME=FILE...": "read the trace NAME from FILE; may be repeated",
         f"--packet-memory MIB in 1..{_MAX_PACKET_MEMORY_MIB} = 512": "memory for the packets under way in each "
-        "direction, by default 512; a packet "
-        "that comes when it is full is dropped, and a warning at the end says how many were; mahimahi's queues have no "
+        "direction, by default 512; when it is full, packets are dropped, and a warning at the end says how many; "
+        "mahimahi's queues have no "
         "such bound",
         "# ends": "",
         "--outside COMMAND": "run COMMAND (words for /bin/sh) at the other end; it ends with the shell",
@@ -185,7 +185,7 @@ COMMAND: Final = Command(
         "--datalink-log FILE": "every packet of the uplink with its one-way delay, as Pantheon reads it",
         "--acklink-log FILE": "the same of the downlink",
         "--tunnel-log PREFIX": "both: PREFIX_datalink.log and PREFIX_acklink.log",
-        f"--flows N in 0..{_MAX_FLOWS} = 0": "tell N flows apart in them, by the ports 5001 to 5000+N of one end; by "
+        f"--flows N in 0..{_MAX_FLOWS} = 0": "separate N flows in them, by the ports 5001 to 5000+N of one end; by "
         "default none",
         "--summary": "one line on standard error at the end: packets, drops, how exactly the schedule was kept",
     },

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from ccgym.training.trainer import Outcome
 
 _DESCRIPTION: Final = """\
-Train a policy. One YAML file says everything: the agent (what it sees, does and is rewarded
-for), the paths, the algorithm, how long. While it trains, the policy is measured on held-out
-paths, next to the oracle, BBR and Cubic. Killed at any moment, the run continues with --resume to
-the same result, byte for byte; the same seed gives the same policy.
+Train a policy. One YAML file has the agent (observation, action, reward), the paths, the
+algorithm and the number of steps. While it trains, the policy is measured on held-out paths,
+beside the oracle, BBR and Cubic. After an interruption --resume continues to the same result,
+byte for byte; the same seed gives the same policy.
 """
 
 _EXAMPLES: Final = """\

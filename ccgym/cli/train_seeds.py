@@ -80,7 +80,7 @@ TRAIN_SEEDS: Final = Command(
         "--runs DIR = runs": "where the run directories are",
         "--out DIR": "the folder of the agent, where the record goes (default: agents/NAME)",
         **SET,
-        "--export N": "the seed to export (default: that of median reward); the record says that it was asked for",
+        "--export N": "the seed to export (default: that of median reward); the record says that you chose it",
         **DEVICE,
     },
 )

@@ -162,6 +162,6 @@ rate, the time left, failures. It ends when they do; control-C ends only the wat
 """,
     options={
         "[DIRECTORY] = results": "a results directory, or one of such: then the one whose runs began last",
-        "--once": "say it once, on one line",
+        "--once": "print one line and end",
     },
 )

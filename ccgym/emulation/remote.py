@@ -166,7 +166,7 @@ def server_address(hosts: Hosts) -> str:
             "remote-unreachable",
             "no address",
             where=where,
-            expected="the address under which the other machine reaches this one",
+            expected="the address at which the other machine reaches this one",
         )
     try:
         return str(socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_DGRAM)[0][4][0])

@@ -207,7 +207,7 @@ fn place(wanted: Option<Placement>, capability: Capability, user: bool) -> Resul
     match (capability, wanted) {
         (Capability::UserNamespace, Some(Placement::HostOutside)) => {
             Err(denied("ccgym shell --host", "no power over this machine's network").expected("root").hint(
-                "without --host both ends are apart from the machine; --outside starts what the command has to reach",
+                "without --host both ends are apart from the machine; --outside starts a server for the command",
             ))
         }
         (Capability::UserNamespace, _) if user => {
