@@ -41,13 +41,16 @@ from ccgym.training.config import DeploymentConfig, EvaluationConfig, PolicyStyl
 from ccgym.units import format_rate, format_time
 from pages.markdown import ROOT, between, code, sentence, table
 
-TRAINING = (TrainingConfig, EvaluationConfig, DeploymentConfig, PolicyStyle)
-ALGORITHMS = {
-    "ppo": algorithms.PpoConfig,
-    "a2c": algorithms.A2cConfig,
-    "dagger": algorithms.DaggerConfig,
-    "distill": algorithms.DistillConfig,
-    "cross-entropy": algorithms.CrossEntropyConfig,
+SECTIONS = {
+    "training": TrainingConfig,
+    "evaluation": EvaluationConfig,
+    "deployment": DeploymentConfig,
+    "style": PolicyStyle,
+    "algorithm: {name: ppo}": algorithms.PpoConfig,
+    "algorithm: {name: a2c}": algorithms.A2cConfig,
+    "algorithm: {name: dagger}": algorithms.DaggerConfig,
+    "algorithm: {name: distill}": algorithms.DistillConfig,
+    "algorithm: {name: cross_entropy}": algorithms.CrossEntropyConfig,
     "lstm": algorithms.Lstm,
     "normalize": algorithms.Normalize,
     "perturbation": algorithms.Perturbation,
@@ -55,7 +58,7 @@ ALGORITHMS = {
     "soft": algorithms.Soft,
     "imitation": algorithms.Imitation,
 }
-"""The sections of a training's configuration."""
+"""The sections of a training's configuration, and their parts."""
 
 # --- What the native core declares -----------------------------------------------------------------------------------
 
@@ -291,6 +294,14 @@ def settings(model: type[BaseModel]) -> list[str]:
     return table(["Key", "Default", "Meaning"], rows)
 
 
+def sections() -> list[str]:
+    """Every section of a training's configuration, and every algorithm."""
+    lines: list[str] = []
+    for title, model in SECTIONS.items():
+        lines += [f"## {code(title)}", "", *settings(model), ""]
+    return lines[:-1]
+
+
 def written(value: Any) -> str:
     """A default as YAML has it."""
     return "none" if value is None else code(json.dumps(value, default=str)) if value != "" else ""
@@ -359,8 +370,7 @@ BLOCKS = {
         "configurations": configurations,
     },
     "docs/reference/training-yaml.md": {
-        **{kind.__name__.removesuffix("Config").lower(): partial(settings, kind) for kind in TRAINING},
-        **{kind: partial(settings, model) for kind, model in ALGORITHMS.items()},
+        "sections": sections,
     },
     "docs/reference/commands.md": {"commands": commands, "former": formers},
     "docs/guides/environments.md": {

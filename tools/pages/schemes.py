@@ -241,6 +241,16 @@ def results(policy: str) -> list[str]:
     return [first, "", *lines, "", f"`{recorded['command']}`, on {'; '.join(where)}."]
 
 
+def trainings(policies: Sequence[str]) -> list[str]:
+    """What the recorded trainings of a page's policies found, each with its curves."""
+    lines: list[str] = []
+    for policy in policies:
+        lines += [f"### {code(policy)}", ""] if len(policies) > 1 else []
+        lines += [*results(policy), ""]
+        lines += [*figure(f"{policy}-curve"), ""] if f"{policy}-curve" in FIGURES else []
+    return lines[:-1]
+
+
 def comparison(file: str) -> list[str]:
     """What `ccgym compare trainings … --csv FILE` found."""
     with (ROOT / file).open(encoding="utf-8", newline="") as text:
@@ -299,9 +309,9 @@ BLOCKS = {
     },
     **{
         f"docs/studies/{page}.md": {
-            **{f"{name}-results": partial(results, name) for name in policies},
-            **{name: partial(figure, name) for name, (_, subject) in FIGURES.items()
-               if subject in policies and "/" not in name},
+            "trainings": partial(trainings, policies),
+            **{name: partial(figure, name) for name, (kind, subject) in FIGURES.items()
+               if kind == "tree" and subject in policies},
         }
         for page, policies in PAGES.items()
     },
