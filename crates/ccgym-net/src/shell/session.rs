@@ -206,9 +206,9 @@ fn place(wanted: Option<Placement>, capability: Capability, user: bool) -> Resul
     let denied = |option: &str, found: &str| Error::of("capability-missing", option, found);
     match (capability, wanted) {
         (Capability::UserNamespace, Some(Placement::HostOutside)) => {
-            Err(denied("ccgym shell --host", "no power over this machine's network").expected("root").hint(
-                "without --host both ends are apart from the machine; --outside starts a server for the command",
-            ))
+            Err(denied("ccgym shell --host", "no power over this machine's network")
+                .expected("root")
+                .hint("without --host both ends are apart from the machine; --outside starts a server for the command"))
         }
         (Capability::UserNamespace, _) if user => {
             Err(denied("ccgym shell --user", "a user namespace").expected("the machine's own root"))
