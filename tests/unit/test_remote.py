@@ -218,8 +218,8 @@ def test_reports_have_pantheons_words(stand_in: StandIn, tmp_path: Path) -> None
     assert repeated(results)[-1] == (
         "NTP offsets were measured against time.stanford.edu and have been applied to correct the timestamps in logs."
     )
-    assert figure_title(results, of_means=True) == (
-        "test from AWS California 1 to Stanford cellular, 2 runs of 3s each per scheme\n(mean of all runs by scheme)"
+    assert figure_title(results, "Throughput") == (
+        "Throughput\ntest from AWS California 1 to Stanford cellular, 2 runs of 3s each per scheme"
     )
     statistics = (tmp_path / "cubic_stats_run1.log").read_text()
     assert "Local clock offset: 2.345 ms\nRemote clock offset: 1.811 ms\n" in statistics
