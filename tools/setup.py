@@ -237,7 +237,7 @@ class Setup:
         )  # fmt: skip
 
     def build_quic(self, toolchain: Toolchain) -> None:
-        """Compile the program of QUIC flows and put it beside the environment's programs."""
+        """Compile the program of QUIC flows and put it next to the environment's programs."""
         run(
             ["cargo", "build", "--release", "--locked", "-p", QUIC], f"compiling {QUIC}",
             log=self.log, env=self.inside(toolchain),

@@ -1,4 +1,4 @@
-"""Prints how many lines each part of the tree has, beside its maximum in ``size.toml``; ``--check`` fails beyond one.
+"""Prints how many lines each part of the tree has, next to its maximum in ``size.toml``; ``--check`` fails beyond one.
 
 A part is a folder: its Rust and Python files are counted, those in folders of tests apart, and Markdown files, those
 under ``docs`` apart. The tree is everything that Git holds, in MB.

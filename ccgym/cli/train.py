@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _DESCRIPTION: Final = """\
 Train a policy. One YAML file has the agent (observation, action, reward), the paths, the
 algorithm and the number of steps. While it trains, the policy is measured on held-out paths,
-beside the oracle, BBR and Cubic. After an interruption --resume continues to the same result,
+next to the oracle, BBR and Cubic. After an interruption --resume continues to the same result,
 byte for byte; the same seed gives the same policy.
 """
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 TEMPLATES: Final = Path(__file__).with_name("templates")
 
 MOST_LISTED: Final = 4
-"""Figures whose files are named beside the report; it links to all of them."""
+"""Figures whose files are named next to the report; it links to all of them."""
 
 _IMAGE_TYPES: Final = {".png": "image/png", ".svg": "image/svg+xml"}
 
@@ -114,7 +114,7 @@ class Details:
 
     title: str
     note: str
-    """What stands beside the title, muted."""
+    """What stands next to the title, muted."""
     blocks: Sequence[Block]
     open: bool = False
     markdown: bool = False

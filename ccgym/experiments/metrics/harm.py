@@ -25,8 +25,8 @@ QUANTITIES: Final[dict[str, type[OverTime]]] = {
 class Harm(OverTime):
     """Harm that the other flows do to one.
 
-    With x alone and y beside others, harm is (x − y) / x where more is better, and (y − x) / y where less is better
-    (Ware, Mukerjee, Seshan and Sherry, "Beyond Jain's Fairness Index", HotNets 2019). A flow that is better off beside
+    With x alone and y with others, harm is (x − y) / x where more is better, and (y − x) / y where less is better
+    (Ware, Mukerjee, Seshan and Sherry, "Beyond Jain's Fairness Index", HotNets 2019). A flow that is better off with
     others is not harmed: 0, where the definition would be negative without bound.
     """
 
