@@ -71,7 +71,7 @@ def output(what: str, out: str) -> Options:
         out: The default of ``--out``, in words.
     """
     return {
-        "--out DIRECTORY": f"results directory (default: {out})",
+        "-o, --out DIRECTORY": f"results directory (default: {out})",
         **NO_FIGURES,
         "--json": f"print {what} as JSON on standard output, all else on standard error",
     }

@@ -162,7 +162,7 @@ Parquet. It needs no server and no network: open index.html.
     options={
         "[DIRECTORY...] as directories": "results of `ccgym evaluate --experiment`, or directories of such (default: "
         "results)",
-        "--out DIR = results/site": "where to",
+        "-o, --out DIR = results/site": "where to",
         "--title TITLE = Congestion control, measured": "title of the site",
     },
 )

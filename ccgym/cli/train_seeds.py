@@ -78,7 +78,7 @@ TRAIN_SEEDS: Final = Command(
         "CONFIG": CONFIG,
         "--seeds 1,2,3 required": "the seeds to train",
         "--runs DIR = runs": "where the run directories are",
-        "--out DIR": "the folder of the agent, where the record goes (default: agents/NAME)",
+        "-o, --out DIR": "the folder of the agent, where the record goes (default: agents/NAME)",
         **SET,
         "--export N": "the seed to export (default: that of median reward); the record says that you chose it",
         **DEVICE,
