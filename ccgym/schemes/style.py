@@ -13,8 +13,11 @@ from ccgym.errors import ConfigError, did_you_mean, shown
 MARKERS: Final = ".,ov^<>1234+x|_8spP*hHXDd"
 """Matplotlib's markers of one letter."""
 
-FLOW_COLORS: Final = ("#1f5fbf", "#2a8f4f", "#c8372d", "#b8860b", "#0e8c99", "#a0369c")
-"""Colors of flows 1, 2, …: Pantheon's cycle blue, green, red, yellow, cyan, magenta, darkened to be read on white."""
+FLOW_COLORS: Final = (
+    "#1f5fbf", "#2a8f4f", "#c8372d", "#b8860b", "#0e8c99", "#a0369c",
+    "#7fa8e8", "#7a4a1e", "#f08a5d", "#6d8b00", "#4a4a55", "#ee82c0",
+)  # fmt: skip
+"""Colors of flows 1, 2, …: Pantheon's blue, green, red, yellow, cyan, magenta, darker for white paper; then six more."""
 
 MAX_LABEL: Final = 60
 """Characters of a label; longer ones would leave no room in tables and legends."""
