@@ -100,10 +100,13 @@ def fields_of(cls: Any, data: Mapping[Any, Any]) -> dict[str, Any]:
             )
     given = {key: value for key, value in data.items() if value is not None}
     for key in ("rtt", "jitter"):
-        if type(given.get(key)) in (int, float) and given[key] > 0:
+        try:
+            bare = float(given.get(key, ""))
+        except (TypeError, ValueError):
+            continue
+        if bare > 0:
             # A rate without a unit is refused, too: 15 is as likely meant to be milliseconds.
-            hint = f"{key}='{given[key]:g}ms', or '{given[key]:g}s'"
-            found = f"{given[key]!r} without a unit"
+            found, hint = f"{given[key]!r} without a unit", f"{key}='{bare:g}ms', or '{bare:g}s'"
             raise UnitError("unit-missing", found, expected="a time with its unit", hint=hint, where=key)
     if not given.get("links"):
         given.pop("links", None)
