@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
@@ -100,13 +101,10 @@ def fields_of(cls: Any, data: Mapping[Any, Any]) -> dict[str, Any]:
             )
     given = {key: value for key, value in data.items() if value is not None}
     for key in ("rtt", "jitter"):
-        try:
-            bare = float(given.get(key, ""))
-        except (TypeError, ValueError):
-            continue
-        if bare > 0:
+        bare = str(given.get(key)) if type(given.get(key)) in (int, float, str) else ""
+        if re.fullmatch(r"[0-9.]+(e-?[0-9]+)?", bare) and bare.strip("0."):
             # A rate without a unit is refused, too: 15 is as likely meant to be milliseconds.
-            found, hint = f"{given[key]!r} without a unit", f"{key}='{bare:g}ms', or '{bare:g}s'"
+            found, hint = f"{given[key]!r} without a unit", f"{key}='{bare}ms', or '{bare}s'"
             raise UnitError("unit-missing", found, expected="a time with its unit", hint=hint, where=key)
     if not given.get("links"):
         given.pop("links", None)
