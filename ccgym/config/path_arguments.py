@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import re
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
