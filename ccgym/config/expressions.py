@@ -20,7 +20,7 @@ _SIGNS: Final = {"×": "*", "x": "*", "÷": "/", "−": "-", ":": "/"}
 
 
 def read_amount(value: Any) -> float:
-    """Read a constant: a number in the unit of the signal, or a quantity (times to s, rates to bit/s, sizes to packets).
+    """Read a constant: a number in the signal's unit, or a quantity (times to s, rates to bit/s, sizes to packets).
 
     Raises:
         UnitError: The text is not a quantity.
