@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 COMMANDS: Final = {
     "evaluate": ("ccgym.cli.evaluate:COMMAND", "run schemes over a path, or an experiment, and report"),
     "train": ("ccgym.cli.train:COMMAND", "train a policy from a YAML file; train several seeds; export a policy"),
-    "compare": ("ccgym.cli.compare:COMMAND", "compare trainings, or simulated results with those of real packets"),
+    "compare": ("ccgym.cli.compare:COMMAND", "compare trainings, or results of the simulator and of real packets"),
     "describe": ("ccgym.cli.describe:COMMAND", "show an agent's observation, action and reward; schemas of YAML files"),
     "plot": ("ccgym.cli.plot:COMMAND", "draw a scheme's behavior, a decision tree or learning curves"),
     "paths": ("ccgym.cli.paths:COMMAND", "list, show, make, check and convert paths and traces"),

@@ -109,7 +109,7 @@ class QueueSize(Strict):
                 expected="exactly one of packets, bdp and unlimited",
             )
         if self.bdp is None and (self.round != "up" or self.min_packets != 1):
-            raise ConfigError("option-needed", "round or min_packets without bdp", expected="both with bdp only")
+            raise ConfigError("option-needed", "round or min_packets without bdp", expected="these keys only with bdp")
         return self
 
 

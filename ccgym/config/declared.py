@@ -215,7 +215,7 @@ class LinkDirectionBase(Declared):
             found = "both a trace and a rate" if self.trace is not None else "neither a trace nor a rate"
             raise ConfigError("exactly-one", found, expected="exactly one of the two")
         if self.trace is not None and self.device_packets:
-            raise ConfigError("options-conflict", "device_packets with a trace", expected="it only with a rate")
+            raise ConfigError("options-conflict", "device_packets with a trace", expected="device_packets with a rate")
         return self
 
     def in_packets(self, bdp_packets: Callable[[], Fraction]) -> Self:

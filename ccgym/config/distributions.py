@@ -263,7 +263,7 @@ def _with_queue(paths: PathDistribution, queue: QueueSize) -> PathDistribution:
     else:
         raise ConfigError("paths-unsuitable",
             f"paths of kind {getattr(paths, 'kind', type(paths).__name__)}", where="paths",
-            expected="ranges, traces or mixtures of them, whose queues can be replaced",
+            expected="paths with a replaceable queue: ranges, traces or mixtures of them",
         )  # fmt: skip
     return type(paths).model_validate({**dict(paths), **changes})
 

@@ -190,7 +190,7 @@ class Binned:
     """Cached mixtures by number of added bins; every update of the training needs the mixture."""
 
     def distribution(self, progress: float) -> PathDistribution:
-        """Return the mixture of the added bins. Each of n bins is added at an equal fraction 1/n of the training."""
+        """Return the mixture of the added bins. Of n bins, bin k (from 0) is added at k/n of the training."""
         if not self.bins:
             return self.plan.paths
         while self.joined < len(self.bins) and progress >= self.joined / len(self.bins):

@@ -1,4 +1,4 @@
-"""Two machines and the path between them, whose properties are unknown.
+"""Two machines and the path between them. The properties of this path are unknown.
 
 The fields are the fields of Pantheon's metadata of a test in mode ``remote`` (StanfordSNR/pantheon @23e738c,
 ``src/experiments/arg_parser.py``), so that ccgym reads and names directories of Pantheon's and its own runs equally.

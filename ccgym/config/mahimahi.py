@@ -220,7 +220,7 @@ class _Reader:
                 return
             if not word.startswith("mm-"):
                 command = f"the command {shown(' '.join(self.words[self.at :]))}"
-                hint = "leave the command out: ccgym starts senders and receivers itself"
+                hint = "omit the command, because ccgym starts senders and receivers"
                 raise self.fail("mahimahi-syntax", command, "a path without a command", hint, at=self.at)
         raise self.unknown("option" if word.startswith("-") else "tool", word, TOOLS, self.at)
 

@@ -283,7 +283,7 @@ class NetworkPath(Chain):
                     "unknown-name",
                     f"{shown(name)}{again}",
                     where=f"route[{place}]",
-                    expected=f"each of {', '.join(known)} once at most" if known else "no route: the path has one link",
+                    expected=f"each of {', '.join(known)} at most once" if known else "no route: the path has one link",
                     hint=did_you_mean(name, known),
                 )
         crossed = [element for name in reversed(route) for element in known[name].chain] if route else self.chain

@@ -292,7 +292,7 @@ def _config_error(problem: Mapping[str, Any], model: type[BaseModel], loaded: Lo
             hint = did_you_mean(str(place[-1]), known, f"did you mean {elsewhere!r}?" if elsewhere else "")
         elif kind == "missing":
             code = "key-missing"
-            found, expected = f"key {shown(place[-1])} is missing", "that key"
+            found, expected = f"key {shown(place[-1])} is missing", "this key"
             parent = value if isinstance(value, dict) else {}
             written = near_miss(str(place[-1]), [str(key) for key in parent if key not in _field_names(model, ())])
             hint = f"rename {written!r} if it is this key" if written else ""
@@ -306,7 +306,7 @@ def _config_error(problem: Mapping[str, Any], model: type[BaseModel], loaded: Lo
             code = "key-missing"
             found, expected = (
                 f"{shown(value)} without {context.get('discriminator', 'kind')}",
-                "a mapping with that key",
+                "a mapping with this key",
             )
         else:
             code = _code_of(kind)

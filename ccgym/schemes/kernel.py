@@ -31,7 +31,7 @@ class KernelTcp(ExternalScheme):
                 f"{shown(self.name)} is not the name of a kernel algorithm",
                 where=where,
                 expected="tcp:NAME, such as tcp:cubic or tcp:bbr",
-                hint=f"this kernel has {here}" if here else "",
+                hint=f"use one of {here}" if here else "",
             )
         self._without_parameters(where)
         known = {*kernel_tcp.LABELS, *kernel_tcp.available()}

@@ -171,7 +171,7 @@ def find(text: str, where: str = "") -> LearnedPolicy | None:
                 "policy-version",
                 f"version {version} of {name} is not available",
                 where=where,
-                expected=f"{policy.key}, which is included in this ccgym",
+                expected=f"{policy.key}, the version in this ccgym",
                 hint="give the file or run directory of the other version",
             )
         return policy
