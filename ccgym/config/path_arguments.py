@@ -101,8 +101,8 @@ def fields_of(cls: Any, data: Mapping[Any, Any]) -> dict[str, Any]:
     given = {key: value for key, value in data.items() if value is not None}
     for key in ("rtt", "jitter"):
         if type(given.get(key)) in (int, float) and given[key] > 0:
-            # Plain numbers are refused here, because 15 could also mean milliseconds.
-            hint = f"write {key}='{given[key]:g}ms' or '{given[key]:g}s'"
+            # A rate without a unit is refused, too: 15 is as likely meant to be milliseconds.
+            hint = f"{key}='{given[key]:g}ms', or '{given[key]:g}s'"
             found = f"{given[key]!r} without a unit"
             raise UnitError("unit-missing", found, expected="a time with its unit", hint=hint, where=key)
     if not given.get("links"):
