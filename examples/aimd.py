@@ -19,12 +19,12 @@ class AIMD:
 
     def on_ack(self, ack: Ack) -> None:
         if ack.in_recovery or not ack.cwnd_limited:
-            return  # what was lost is sent again first; and the window of an idle application does not grow
+            return  # lost packets are sent again first; the window of an idle application does not grow
         slow_start = self.cwnd < self.ssthresh
         self.cwnd += ack.acked_packets if slow_start else self.increase * ack.acked_packets / self.cwnd
 
     def on_loss(self, loss: Loss) -> None:
-        if loss.entered_recovery:  # once per round trip, however many packets were lost
+        if loss.entered_recovery:  # at most once per round trip, for any number of lost packets
             self.ssthresh = self.cwnd = max(self.cwnd * self.beta, 2.0)
 
     def on_timeout(self, timeout: Timeout) -> None:
