@@ -359,7 +359,7 @@ def test_the_command_line(
     assert main([*words, "--runtime", "1", "--no-figures", "--jobs", "2"]) == 0
     output = capsys.readouterr().out
     assert (tmp_path / "results" / "12mbps-emulated" / "results.json").exists()
-    assert "emulated: real packets over our own emulated path" in output
+    assert "emulated: real packets over ccgym's emulated path" in output
     assert "in real time: 0:01, and a little" in output, "two of three can be run, both at a time"
     assert "2 runs at a time share" in output
     assert "running: 2 in" in output
