@@ -61,8 +61,8 @@ class Packets:
 
     @classmethod
     def of_log(cls, log: PacketLog) -> Packets:
-        """Return the packets of a log. It contains the delay of a packet that left, but not which entered packet it was.
-        If several packets match, the first is taken."""
+        """Return the packets of a log. It contains the delay of a packet that left, but not which entered packet it
+        was. If several packets match, the first is taken."""
         left = np.full(log.arrival_ns.size, LOST)
         began = log.departure_ns - log.delay_ns
         for flow in np.unique(log.arrival_flow):
