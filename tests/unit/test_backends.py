@@ -344,7 +344,7 @@ def test_notes_are_shown(stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.
     results = run_experiment(experiment("cubic", backend="mahimahi"), tmp_path)
     (note,) = [flag for flag in results.flags if flag["code"] == "path-note"]
     assert note["message"] == "a seed does not repeat the losses"
-    assert note["cause"] == "2 of 2 runs say so"
+    assert note["cause"] == "2 of 2 runs report it"
     assert note["level"] == "note"
 
 

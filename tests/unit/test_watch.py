@@ -62,7 +62,7 @@ def test_an_interrupted_call_and_a_killed_one_say_so(tmp_path: Path, capsys: pyt
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert main([str(tmp_path), "--once"]) == 1
-    assert "interrupted: the same command goes on" in capsys.readouterr().out
+    assert "interrupted: the same command continues" in capsys.readouterr().out
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     file = tmp_path / PROGRESS_FILE
