@@ -1,7 +1,7 @@
 """A simulator and Gymnasium environment for congestion-control research.
 
-One path, one transport, two clocks: the same links, senders and schemes run in virtual time (the simulator) and in
-real time (the emulated path). Start here::
+The same path, transport, links, senders and schemes run in two kinds of time: in virtual time (the simulator) and in
+real time (the emulated path). A first example::
 
     import ccgym
 
@@ -10,8 +10,8 @@ real time (the emulated path). Start here::
     run.flows[0].throughput_mbps, run.flows[0].delay_p95_ms, run.flows[0].loss
     run.plot("cubic.png")
 
-Names are loaded when first used, so importing ``ccgym`` costs next to nothing and never loads torch. Gymnasium knows
-the environments (``gymnasium.make("ccgym/Aurora-v0")``) as soon as both have been imported, in any order.
+Names are loaded when first used, so importing ``ccgym`` takes little time and never loads torch. The environments are
+registered in Gymnasium (``gymnasium.make("ccgym/Aurora-v0")``) when both packages are imported, in any order.
 """
 
 from __future__ import annotations

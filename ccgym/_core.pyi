@@ -1,4 +1,4 @@
-"""The native core (Rust, crates/ccgym-py), typed."""
+"""Types of the native core (Rust, crates/ccgym-py)."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -45,11 +45,11 @@ class Trace:
 
     @staticmethod
     def parse(text: bytes, name: str) -> Trace:
-        """Parse the text of a trace file. Raises ValueError whose attributes say what is wrong."""
+        """Parse the text of a trace file. Raises ValueError; its attributes describe the error."""
 
     @staticmethod
     def from_ms(times: npt.NDArray[np.uint64], name: str) -> Trace:
-        """A trace from milliseconds. Raises ValueError as `parse` does."""
+        """Make a trace from times in milliseconds. Raises ValueError like `parse`."""
 
     @property
     def name(self) -> str:
@@ -57,7 +57,7 @@ class Trace:
 
     @property
     def times_ms(self) -> npt.NDArray[np.uint64]:
-        """A copy of the lines, milliseconds."""
+        """A copy of the times of all lines, milliseconds."""
 
     @property
     def mean_rate_bps(self) -> float:
@@ -70,46 +70,46 @@ class SimResult:
     """Outcome of one simulation."""
 
     def summary(self) -> str:
-        """Counters of the run, as JSON."""
+        """Return counters of the run, as JSON."""
 
     def packets(self, direction: Literal["data", "ack"]) -> dict[str, npt.NDArray[Any]]:
-        """Every packet in order of entry: entered_ns, left_ns (2⁶⁴−1: lost or in flight), size, flow (from 0)."""
+        """Return all packets in order of entry: entered_ns, left_ns (2⁶⁴−1: lost or in flight), size, flow (from 0)."""
 
     def packet_totals(self) -> list[tuple[tuple[int, int, int, int], tuple[int, int, int, int], int | None]]:
-        """Totals over the data packets of all flows, then of each: entered, left, 95th percentile of the delay (ns).
+        """Return totals over the data packets of all flows, then of each flow: entered, left, 95th percentile of delay.
 
-        Both are (packets, bytes, first_ns, last_ns); times and the delay are whole microseconds.
+        Entered and left are (packets, bytes, first_ns, last_ns). Times and the delay (ns) are whole microseconds.
         """
 
     def departed(
         self, flows: Sequence[int], begin_ns: int, end_ns: int
     ) -> tuple[tuple[int, int, int, int], npt.NDArray[np.int64]]:
-        """What left of some flows (from 0) in a part of the run: (packets, bytes, first_ns, last_ns), and delays (ns).
+        """Return totals (packets, bytes, first_ns, last_ns) and delays (ns) of packets that left between two times.
 
-        Neither end belongs to it; times and delays are whole microseconds.
+        Flows are numbered from 0. Both ends are excluded. Times and delays are whole microseconds.
         """
 
     def departures(self, flow: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """When packets of a flow (from 0) left, in order of entry, and their one-way delays: ns, whole microseconds."""
+        """Return times when packets of a flow (from 0) left, in order of entry, and one-way delays: ns, whole µs."""
 
     def curves(self, duration_ns: int) -> list[list[npt.NDArray[np.float64]]]:
-        """The curves of each flow in a run of that length: ingress and egress, Mbit/s in bins of 500 ms from the first
-        event on, and points of the delays: times, s, and delays, ms. 0: the length is not known."""
+        """Return the curves of each flow in a run of this duration (0: not known): ingress and egress, Mbit/s in bins
+        of 500 ms from the first event on, and points of the delay: times, s, and delays, ms."""
 
     def gap_average(self, flow: int, weight: float) -> npt.NDArray[np.float64]:
-        """Moving average of the gaps between a flow's (from 0) packets, ms, at each time of the series; NaN before."""
+        """Return the moving average of a flow's (from 0) packet gaps, ms, at each time of the series; NaN before."""
 
     def frames(self, flow: int) -> dict[str, npt.NDArray[Any]]:
-        """Frames of the video encoder of a flow (from 0): captured_ns, packets (0: skipped), bytes; empty if none."""
+        """Return frames of a flow's (from 0) video encoder: captured_ns, packets (0: skipped), bytes; empty if none."""
 
     def transfers(self, flow: int) -> dict[str, npt.NDArray[Any]]:
-        """Transfers of the source of a flow (from 0): asked_ns, bytes, finished_ns (2⁶⁴−1: not in the run)."""
+        """Return transfers of a flow's (from 0) source: asked_ns, bytes, finished_ns (2⁶⁴−1: not in the run)."""
 
     def series(self) -> dict[str, Any]:
-        """Sampled series: {"t_ns": …, "flows": [{…}, …], "link": {…}}."""
+        """Return the sampled series: {"t_ns": …, "flows": [{…}, …], "link": {…}}."""
 
     def link_events(self, direction: str) -> dict[str, npt.NDArray[Any]]:
-        """Events of the first link of a direction (up, down, or a name of one of several links).
+        """Return events of the first link of a direction (up, down, or the name of one of several links).
 
         Columns: kind, time_ns, size, flow, arrival_ns.
         """
@@ -124,7 +124,7 @@ class SimResult:
 
 @final
 class Start:
-    """Before the first packet."""
+    """Event before the first packet."""
 
     @property
     def now_s(self) -> float:
@@ -136,7 +136,7 @@ class Start:
 
     @property
     def packet_bytes(self) -> int:
-        """Bytes of a full packet on the wire, in which windows are counted."""
+        """Bytes of a full packet on the wire. Windows are counted in such packets."""
 
     @property
     def initial_window(self) -> float:
@@ -144,11 +144,11 @@ class Start:
 
     @property
     def seed(self) -> int:
-        """A number for a random generator of its own: equal in equal runs."""
+        """Seed for a random generator of the scheme: equal in equal runs."""
 
 @final
 class Ack:
-    """An acknowledgement that acknowledged something."""
+    """An ACK that acknowledged at least one packet."""
 
     @property
     def now_s(self) -> float:
@@ -160,7 +160,7 @@ class Ack:
 
     @property
     def acked_bytes(self) -> int:
-        """Their bytes on the wire."""
+        """Bytes newly acknowledged, on the wire."""
 
     @property
     def lost_packets(self) -> int:
@@ -168,27 +168,27 @@ class Ack:
 
     @property
     def lost_bytes(self) -> int:
-        """Their bytes on the wire."""
+        """Bytes newly declared lost, on the wire."""
 
     @property
     def rtt_s(self) -> float | None:
-        """Round-trip sample of this acknowledgement."""
+        """RTT sample of this ACK; None if there is none."""
 
     @property
     def srtt_s(self) -> float | None:
-        """Smoothed round-trip time; None before the first sample."""
+        """Smoothed RTT (sRTT); None before the first sample."""
 
     @property
     def min_rtt_s(self) -> float | None:
-        """Minimum round-trip time of the flow's life; None before the first sample."""
+        """Minimum RTT since the flow started; None before the first sample."""
 
     @property
     def delivery_rate_bps(self) -> float | None:
-        """Delivery rate, bytes on the wire."""
+        """Delivery rate of bytes on the wire, bit/s; None if there is none."""
 
     @property
     def delivered_bytes(self) -> int:
-        """Bytes delivered over the flow's life."""
+        """Bytes delivered since the flow started."""
 
     @property
     def in_flight_packets(self) -> float:
@@ -196,27 +196,27 @@ class Ack:
 
     @property
     def in_flight_bytes(self) -> int:
-        """Their bytes."""
+        """Bytes in flight after this event."""
 
     @property
     def entered_recovery(self) -> bool:
-        """Whether the losses began a recovery episode: reduce once per episode."""
+        """Whether the losses started a recovery episode. Reduce the window once per episode."""
 
     @property
     def in_recovery(self) -> bool:
-        """Whether the flow is in recovery: do not grow."""
+        """Whether the flow is in recovery. Do not increase the window then."""
 
     @property
     def cwnd_limited(self) -> bool:
-        """Whether the window, not the application, limits sending: else do not grow."""
+        """Whether the window limits sending. If not, the application does; then do not increase the window."""
 
     @property
     def ce_packets(self) -> int:
-        """Packets newly reported with congestion-experienced."""
+        """Packets newly reported with the ECN mark Congestion Experienced (CE)."""
 
 @final
 class Loss:
-    """Packets were declared lost."""
+    """Event: packets were declared lost."""
 
     @property
     def now_s(self) -> float:
@@ -228,15 +228,15 @@ class Loss:
 
     @property
     def lost_bytes(self) -> int:
-        """Their bytes on the wire."""
+        """Bytes newly declared lost, on the wire."""
 
     @property
     def srtt_s(self) -> float | None:
-        """Smoothed round-trip time; None before the first sample."""
+        """Smoothed RTT (sRTT); None before the first sample."""
 
     @property
     def min_rtt_s(self) -> float | None:
-        """Minimum round-trip time of the flow's life; None before the first sample."""
+        """Minimum RTT since the flow started; None before the first sample."""
 
     @property
     def in_flight_packets(self) -> float:
@@ -244,19 +244,19 @@ class Loss:
 
     @property
     def in_flight_bytes(self) -> int:
-        """Their bytes."""
+        """Bytes in flight after this event."""
 
     @property
     def entered_recovery(self) -> bool:
-        """Whether the losses began a recovery episode: reduce once per episode."""
+        """Whether the losses started a recovery episode. Reduce the window once per episode."""
 
     @property
     def in_recovery(self) -> bool:
-        """Whether the flow is in recovery: do not grow."""
+        """Whether the flow is in recovery. Do not increase the window then."""
 
 @final
 class Timeout:
-    """The retransmission timer expired."""
+    """Event: the retransmission timer expired."""
 
     @property
     def now_s(self) -> float:
@@ -264,7 +264,7 @@ class Timeout:
 
     @property
     def count(self) -> int:
-        """Consecutive expiries, this one included."""
+        """Consecutive timeouts, including this one."""
 
     @property
     def lost_packets(self) -> int:
@@ -272,19 +272,19 @@ class Timeout:
 
     @property
     def lost_bytes(self) -> int:
-        """Their bytes on the wire."""
+        """Bytes newly declared lost, on the wire."""
 
     @property
     def srtt_s(self) -> float | None:
-        """Smoothed round-trip time; None before the first sample."""
+        """Smoothed RTT (sRTT); None before the first sample."""
 
     @property
     def min_rtt_s(self) -> float | None:
-        """Minimum round-trip time of the flow's life; None before the first sample."""
+        """Minimum RTT since the flow started; None before the first sample."""
 
 @final
 class Interval:
-    """What happened between two decisions."""
+    """Statistics of the interval between two decisions."""
 
     @property
     def now_s(self) -> float:
@@ -300,7 +300,7 @@ class Interval:
 
     @property
     def sent_bytes(self) -> int:
-        """Their bytes on the wire."""
+        """Bytes sent, on the wire."""
 
     @property
     def acked_packets(self) -> int:
@@ -308,7 +308,7 @@ class Interval:
 
     @property
     def acked_bytes(self) -> int:
-        """Their bytes on the wire."""
+        """Bytes newly acknowledged, on the wire."""
 
     @property
     def lost_packets(self) -> int:
@@ -316,35 +316,35 @@ class Interval:
 
     @property
     def lost_bytes(self) -> int:
-        """Their bytes on the wire."""
+        """Bytes newly declared lost, on the wire."""
 
     @property
     def loss_fraction(self) -> float:
-        """Lost over lost plus acknowledged packets; 0 if neither."""
+        """Lost packets over the sum of lost and acknowledged packets; 0 if there are none."""
 
     @property
     def send_rate_bps(self) -> float:
-        """Bytes sent over the interval's length."""
+        """Bytes sent over the length of the interval, as bit/s."""
 
     @property
     def delivery_rate_bps(self) -> float:
-        """Delivery rate, bytes on the wire."""
+        """Delivery rate of bytes on the wire, bit/s."""
 
     @property
     def mean_rtt_s(self) -> float | None:
-        """Mean of the round-trip samples; None without one."""
+        """Mean of the RTT samples; None if there are none."""
 
     @property
     def srtt_s(self) -> float | None:
-        """Smoothed round-trip time; None before the first sample."""
+        """Smoothed RTT (sRTT); None before the first sample."""
 
     @property
     def min_rtt_s(self) -> float | None:
-        """Minimum round-trip time of the flow's life; None before the first sample."""
+        """Minimum RTT since the flow started; None before the first sample."""
 
     @property
     def rtt_slope(self) -> float:
-        """Least-squares slope of the round trip over time, seconds per second."""
+        """Least-squares slope of the RTT over time, seconds per second."""
 
     @property
     def in_flight_packets(self) -> float:
@@ -352,7 +352,7 @@ class Interval:
 
     @property
     def in_flight_bytes(self) -> int:
-        """Their bytes."""
+        """Bytes in flight after this event."""
 
     @property
     def timeouts(self) -> int:
@@ -360,23 +360,23 @@ class Interval:
 
     @property
     def ce_packets(self) -> int:
-        """Packets newly reported with congestion-experienced."""
+        """Packets newly reported with the ECN mark Congestion Experienced (CE)."""
 
     @property
     def app_limited(self) -> bool:
-        """Whether the application held sending back at some time."""
+        """Whether the application limited sending at some time."""
 
 class SchemeFailure(Exception):
-    """A scheme in Python failed: (scheme, method, attribute, value). Attribute and value are those of a decision that
-    cannot be taken, empty where the cause is an exception of its own."""
+    """A scheme in Python failed: (scheme, method, attribute, value). Attribute and value describe an invalid decision;
+    they are empty if the scheme raised an exception."""
 
 @final
 class Halt:
-    """Ends simulations in other threads: what was started with it gives up soon, and so does what starts later."""
+    """Stops simulations in other threads: all simulations that have this object, running ones and later ones."""
 
     def __new__(cls) -> Halt: ...
     def set(self) -> None:
-        """End them. A scheme in Python that is at work meets a KeyboardInterrupt."""
+        """Stop the simulations. A running scheme in Python gets a KeyboardInterrupt."""
 
 @final
 class Policy:
@@ -384,7 +384,7 @@ class Policy:
 
     @staticmethod
     def load(onnx: bytes, card: str) -> Policy:
-        """Load the bytes of an ONNX file and the text of its card. Raises ValueError with what is wrong."""
+        """Load the bytes of an ONNX file and the text of its card. Raises ValueError; its text describes the error."""
 
     @property
     def name(self) -> str:
@@ -392,19 +392,19 @@ class Policy:
 
     @property
     def state_size(self) -> int:
-        """Cells of the recurrent state; 0 without one."""
+        """Numbers in the recurrent state; 0 if the policy has no state."""
 
     def tree(self) -> str | None:
-        """The nodes of a tree and how many decisions of the training came to each, as JSON; None for a network."""
+        """Return a tree's nodes with the number of training decisions in each, as JSON; None for a network."""
 
     def decide(
         self, observations: npt.NDArray[np.float32], state: npt.NDArray[np.float32] | None = None
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None]:
-        """Decide for each row (n × D) from states (n × S; None: the initial one): actions (n × A), states after."""
+        """Decide for each row (n × D) from states (n × S; None: initial). Returns actions (n × A) and next states."""
 
 @final
 class Actor:
-    """A policy in training: a network that gives the mean of a Gaussian."""
+    """A policy in training: a network whose output is the mean of a Gaussian."""
 
     def __new__(
         cls,
@@ -416,13 +416,13 @@ class Actor:
     ) -> Actor:
         """`layers`: weights (outputs × inputs) and biases; `activation` between them: tanh, relu, elu or silu.
 
-        `deviation`, `low`, `high` (A each): standard deviation and bounds of an action. The network may see fewer
-        features than an observation has, from its beginning on. Raises ValueError if the parts do not fit together.
+        `deviation`, `low`, `high` (A each): standard deviation and bounds of an action. The input of the network may
+        be only the first features of an observation. Raises ValueError if the sizes of the parts do not match.
         """
 
 @final
 class AgentBatch:
-    """N simulators with up to so many learning flows each; one row per learner, simulator by simulator."""
+    """`count` simulators with at most `learners` learning flows each; one row per learner, ordered by simulator."""
 
     def __new__(
         cls,
@@ -434,35 +434,35 @@ class AgentBatch:
     ) -> AgentBatch: ...
     @staticmethod
     def columns() -> list[str]:
-        """Names, with units, of what `step` writes to `stats`."""
+        """Return names, with units, of the columns that `step` writes to `stats`."""
 
     @staticmethod
     def truth_columns() -> list[str]:
-        """Names, with units, of what `truth` writes."""
+        """Return names, with units, of the columns that `truth` writes."""
 
     def terms(self) -> list[str]:
-        """Names of what `step` writes to `terms`."""
+        """Return names of the columns that `step` writes to `terms`."""
 
     @property
     def rows(self) -> int:
-        """Learners of all simulators."""
+        """Number of learners in all simulators."""
 
     @property
     def observation_size(self) -> int:
-        """Cells of an observation, D."""
+        """Numbers in an observation, D."""
 
     @property
     def action_size(self) -> int:
-        """Cells of an action, A; a discrete one is its index."""
+        """Numbers in an action, A; a discrete action is one number, its index."""
 
     def __len__(self) -> int: ...
     def reset(
         self, index: int, spec_json: str, traces: dict[str, Trace], max_steps: int, obs: npt.NDArray[np.float32]
     ) -> None:
-        """Begin an episode in simulator `index`: run it to its first decision, write its rows of `obs` (rows × D).
+        """Begin an episode in simulator `index`: run to the first decision and write its rows of `obs` (rows × D).
 
-        `max_steps`: decisions after which it ends; 0: no limit. Raises ValueError if it cannot be run, MemoryError if
-        it would hold more than it may.
+        `max_steps`: decisions after which the episode ends; 0: no limit. Raises ValueError if it cannot be run,
+        MemoryError if it would need more memory than the limit.
         """
 
     def step(
@@ -477,11 +477,11 @@ class AgentBatch:
     ) -> bool:
         """Apply the actions of the rows that are due; run each simulator to its next decision or its end.
 
-        Returns whether some simulator has ended.
+        Returns whether at least one simulator has ended.
 
-        Rows that are then due, and every row of a simulator that ended, are written. `ended`: 0 running, 1 its steps
-        are over, 2 its time is. The GIL is released. Raises ValueError for arrays of the wrong size, and after an end
-        without reset.
+        Writes the rows that are due then, and every row of a simulator that ended. `ended`: 0: running, 1: the limit
+        of steps was reached, 2: the limit of time was reached. Releases the GIL. Raises ValueError for arrays of the
+        wrong size, and if an ended simulator was not reset.
         """
 
     def rollout(
@@ -505,58 +505,58 @@ class AgentBatch:
     ) -> None:
         """Let `actor` decide for every learner until each simulator has K samples or its episode has ended.
 
-        A sample is a decision whose interval has closed. After the resets a call with the same arrays goes on. Per
-        sample (simulators × K × …), in the order in which the intervals closed: `learners` (whose it is), `obs`,
-        `truth`, `actions` (before they are clipped) and `rewards` are written, from row `taken` of each simulator on,
-        which moves. `noise` (simulators × (K + learners − 1) × A) is read from row `decided` on, which moves too. Per
-        learner, read and written: `now_obs`, `now_truth`, `drawn` (its action in force), `returns`, `term_sums`,
-        `lengths`; per simulator `ended`. The GIL is released. Raises ValueError for arrays of the wrong size, and after
-        an end without reset.
+        A sample is a decision whose interval has closed. After the resets, a call with the same arrays continues.
+        Writes per sample (simulators × K × …), in the order in which the intervals closed: `learners` (the sample's
+        learner), `obs`, `truth`, `actions` (before clipping) and `rewards`, from row `taken` of each simulator on;
+        `taken` increases. Reads `noise` (simulators × (K + learners − 1) × A) from row `decided` on, which increases
+        too. Reads and writes per learner: `now_obs`, `now_truth`, `drawn` (its action in force), `returns`,
+        `term_sums`, `lengths`; per simulator: `ended`. Releases the GIL. Raises ValueError for arrays of the wrong
+        size, and if an ended simulator was not reset.
         """
 
     def set_policies(self, policies: dict[str, Policy]) -> None:
-        """Replace the policies that flows of the episodes to come may decide by."""
+        """Replace the policies that flows of later episodes may use."""
 
     def due(self, out: npt.NDArray[np.uint8]) -> None:
-        """Write 1 for each row that waits for an action, else 0."""
+        """Write 1 for each row that waits for an action, else 0 (rows)."""
 
     def open(self, out: npt.NDArray[np.uint8]) -> None:
-        """Write 1 for each row that has decided on something whose interval is still open, else 0."""
+        """Write 1 for each row with a decision whose interval is still open, else 0 (rows)."""
 
     def truth(self, out: npt.NDArray[np.float64]) -> None:
-        """Write the truth about every row's path: privileged, for experts, critics and reports."""
+        """Write the ground truth about the path of every row: privileged, for experts, critics and reports."""
 
     def labels(self, labels: npt.NDArray[np.float32], targets: npt.NDArray[np.float64]) -> None:
-        """Write what the agent's expert would do in the place of every row that is due: actions (rows × A), and targets
-        (rows; bit/s of a steered rate, else packets). NaN where there is none. Of no effect on anything.
+        """Write the decision of the agent's expert for every row that is due: actions (rows × A), and targets (rows;
+        bit/s if the agent controls the rate, else packets). NaN if there is none. The simulation does not change.
         """
 
     def label_distances(self, out: npt.NDArray[np.float64]) -> None:
-        """Write how far from the expert's target the result of each listed action would be (rows × actions); NaN where
-        there is no label.
+        """Write the distance between the expert's target and the result of each discrete action (rows × actions); NaN
+        if there is no label.
         """
 
     @property
     def expert_truths(self) -> int:
-        """Intervals whose truth the agent's expert asks for; 0 for one that any sender could ask."""
+        """Intervals of ground truth that the agent's expert needs; 0 if it needs only a sender's measurements."""
 
     def summary(self, index: int) -> str:
-        """What the episode of simulator `index` has come to so far, as JSON: one object per learner."""
+        """Return the results so far of the episode in simulator `index`, as JSON: one object per learner."""
 
     def trajectory_hash(self, index: int) -> str:
-        """Hash over every acknowledgement of simulator `index` so far."""
+        """Return the hash over all ACKs of simulator `index` so far."""
 
 def check_agent(agent_json: str) -> None:
-    """Raise ValueError unless this is a valid agent (JSON)."""
+    """Raise ValueError if the agent (JSON) is invalid."""
 
 def describe_agent(agent_json: str) -> str:
-    """What an agent observes, does and optimizes, as JSON."""
+    """Return an agent's observation, actions and reward, as JSON."""
 
 def agent_vocabulary() -> str:
-    """Every signal, transform, action map and reward term that agents can be made of, as JSON."""
+    """Return all signals, transforms, action maps and reward terms of agents, as JSON."""
 
 def schema() -> str:
-    """What users may write about paths, flows and agents, as definitions of a JSON Schema."""
+    """Return the schema of paths, flows and agents, as definitions of a JSON Schema."""
 
 def simulate(
     spec_json: str,
@@ -565,52 +565,52 @@ def simulate(
     python: dict[str, type] = ...,
     halt: Halt | None = None,
 ) -> SimResult:
-    """Run one simulation, the GIL released.
+    """Run one simulation without the GIL.
 
-    Raises ValueError when the specification cannot be run, MemoryError when it would hold more than its `max_memory`,
-    RuntimeError when `halt` was set, SchemeFailure when a scheme in Python failed, and, in the main thread, what a
-    signal's handler raises.
+    Raises ValueError if the specification cannot be run, MemoryError if it would need more than its `max_memory`,
+    RuntimeError if `halt` was set, SchemeFailure if a scheme in Python failed, and, in the main thread, the exception
+    of a signal handler.
     """
 
 def limits_flows(uplink_json: str, downlink_json: str) -> bool:
-    """Whether something on a path (elements as JSON) keeps a greedy flow from growing for ever."""
+    """Return whether an element of a path (elements as JSON) stops the growth of a greedy flow."""
 
 def draw_size(size_json: str, uniform: Callable[[], float]) -> int:
-    """A transfer's size in bytes, by a law (JSON object); ``uniform`` gives numbers from 0 up to, not including, 1."""
+    """Draw a transfer's size in bytes from a law (JSON object); ``uniform`` returns numbers from 0 to below 1."""
 
 def mean_size(size_json: str) -> float:
-    """The mean size of transfers in bytes, by a law (JSON object)."""
+    """Return the mean size of transfers in bytes under a law (JSON object)."""
 
 def check_scheme(name: str, params_json: str) -> None:
-    """Raise ValueError unless the scheme exists and takes these parameters (JSON object)."""
+    """Raise ValueError if the scheme does not exist or does not accept the parameters (JSON object)."""
 
 def log_curves(
     entered: Sequence[npt.NDArray[np.int64]], left: Sequence[npt.NDArray[np.int64]], flows: int
 ) -> list[list[npt.NDArray[np.float64]]]:
-    """``SimResult.curves`` of a log of ``flows`` flows (from 0): times (ns), bytes and flows of the packets that
-    entered, and of those that left, with their one-way delays (ns)."""
+    """Return ``SimResult.curves`` of a log of ``flows`` flows (from 0). ``entered``: times (ns), bytes and flows of
+    the packets that entered. ``left``: the same of the packets that left, and their one-way delays (ns)."""
 
 def schemes() -> str:
-    """The registry as JSON: one object per scheme."""
+    """Return the registry of schemes as JSON: one object per scheme."""
 
 def net(job: str) -> int:
-    """Do a job (a JSON document, see :mod:`ccgym.emulation.job`) and return its exit status.
+    """Run a job (a JSON document, see :mod:`ccgym.emulation.job`) and return its exit status.
 
-    Only for processes of their own (:mod:`ccgym.emulation.__main__`): it may enter namespaces and take over signals.
+    Only for a separate process (:mod:`ccgym.emulation.__main__`): it may enter namespaces and handle signals.
     """
 
 def join_run(spec: str, senders: bytes, receivers: bytes, options: str) -> tuple[SimResult, str]:
-    """A run between two machines, from what each of them left: the result, and what its path reports (JSON).
+    """Join the two halves of a run between two machines; return the result, and the report of its path (JSON).
 
     Args:
-        spec: the run's specification, JSON.
-        senders: what the run process of the senders' machine wrote.
-        receivers: the same of the receivers'.
-        options: JSON; ``ntp_offset_ns`` of ``senders`` and ``receivers``: true time minus the wall clock of each.
+        spec: specification of the run, JSON.
+        senders: output of the run process on the senders' machine.
+        receivers: output of the run process on the receivers' machine.
+        options: JSON; ``ntp_offset_ns`` of ``senders`` and ``receivers``: true time minus wall clock, per machine.
 
     Raises:
-        ValueError: They do not fit together.
+        ValueError: The two halves do not match.
     """
 
 def load_run(path: str) -> tuple[SimResult, str]:
-    """Read what a run process left: the run, and its report on the path as JSON. Raises ValueError."""
+    """Read the output of a run process: the result, and its report on the path as JSON. Raises ValueError."""

@@ -1,7 +1,7 @@
-"""Exceptions: every one has a code, and says where, what was found, what was expected, and what to do.
+"""Exceptions. Each has a code, and states where the error is, what was found, what was expected, and what to do.
 
-All of ccgym's own exceptions derive from :class:`CcgymError`, so a caller needs one ``except``. Command-line
-programs print the message on standard error and exit with status 2 (see :mod:`ccgym.cli.common`).
+All exceptions of ccgym derive from :class:`CcgymError`, so a caller needs only one ``except``. Command-line
+programs print the message to standard error and exit with status 2 (see :mod:`ccgym.cli.common`).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Final, TypeVar
 _E = TypeVar("_E", bound="CcgymError")
 
 MAX_SHOWN = 160
-"""Max characters of foreign text in an error message."""
+"""Max characters of a quoted value in an error message."""
 
 
 def near_miss(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that ``name`` was most likely meant to be, or ``None`` if none is close.
+    """Return the known name that is most similar to ``name``, or ``None`` if no known name is similar.
 
-    Case and the difference between ``-`` and ``_`` do not count.
+    The comparison ignores case and the difference between ``-`` and ``_``.
     """
 
     def plain(text: str) -> str:
@@ -35,16 +35,16 @@ def near_miss(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Return "did you mean 'x'?" for the nearest known name, else ``otherwise``."""
+    """Return "did you mean 'x'?" for the most similar known name, else ``otherwise``."""
     close = near_miss(name, known)
     return f"did you mean {close!r}?" if close is not None else otherwise
 
 
 def shown(value: object) -> str:
-    """Quote a foreign value for an error message: on one line, and not longer than :data:`MAX_SHOWN` characters."""
+    """Quote a value of the user for an error message: one line of at most :data:`MAX_SHOWN` characters."""
     try:
         text = repr(value)
-    except ValueError:  # an integer of more digits than Python writes
+    except ValueError:  # an integer with more digits than Python converts to text
         text = f"a huge {type(value).__name__}"
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
 
@@ -52,134 +52,134 @@ def shown(value: object) -> str:
 CODES: Final = {
     "action-not-finite": "An action is NaN or infinite.",
     "action-out-of-range": "An action is outside the bounds of the action space.",
-    "action-shape": "Actions are missing, or their shape is not that of the action space.",
+    "action-shape": "Actions are missing, or their shape differs from the shape of the action space.",
     "agent-invalid": "The native core does not accept the agent.",
     "agent-unsuitable": "An algorithm or a command cannot work with the actions of this agent.",
     "argument-missing": "A value that the command or the function needs is not given.",
-    "backend-unsuitable": "A backend or an algorithm cannot do what is asked for; another one can.",
-    "call-order": "A method was called before or after the time when it has a meaning, such as step() before reset().",
+    "backend-unsuitable": "This backend or algorithm does not support the request. Another one does.",
+    "call-order": "A method was called too early or too late, such as step() before reset().",
     "capability-missing": "The machine lacks a privilege, a device, or a feature of the kernel.",
-    "card-invalid": "The card of a policy cannot be read, or says too little.",
-    "card-missing": "A network has no card in its folder.",
+    "card-invalid": "The card of a policy cannot be read, or is incomplete.",
+    "card-missing": "The folder of a network contains no card.",
     "checkpoint-damaged": "A checkpoint cannot be read.",
-    "circular": "Values need one another.",
+    "circular": "Values depend on each other.",
     "cluster-unreachable": "No Ray cluster answers.",
-    "command-line": "The command line has an option or an argument that the command does not take, or lacks one.",
-    "description-invalid": "The description of a path or of flows has a value that is not possible.",
+    "command-line": "The command line has an unknown option or argument, or a necessary one is missing.",
+    "description-invalid": "The description of a path or of flows has an invalid value.",
     "directory-locked": "Another process writes to the directory.",
-    "directory-taken": "The directory holds the results of something else.",
-    "duplicate": "Something is given twice that may be given once.",
+    "directory-taken": "The directory contains the results of another run.",
+    "duplicate": "Something is given twice but is allowed only once.",
     "exactly-one": "Exactly one of several options or keys must be given.",
-    "file-malformed": "The content of a file is not what it should be.",
+    "file-malformed": "The content of a file does not have the required form.",
     "file-unreadable": "A file is missing, or cannot be read.",
     "file-unwritable": "A file or a directory cannot be written.",
     "folder-missing": "A folder does not exist.",
     "installation-broken": "A part of ccgym itself is missing, such as the native module.",
     "key-missing": "A necessary key is not given.",
     "learning-diverged": "The weights of a policy have become infinite or NaN.",
-    "log-malformed": "A packet log is damaged, or does not fit to its other half.",
-    "mahimahi-inexpressible": "mahimahi has no shell that does what the path does.",
-    "mahimahi-syntax": "A mahimahi command line is incomplete, or a word is in a wrong place.",
+    "log-malformed": "A packet log is damaged, or does not match the log of the other side.",
+    "mahimahi-inexpressible": "No mahimahi shell can emulate the path.",
+    "mahimahi-syntax": "A mahimahi command line is incomplete, or a word is in the wrong place.",
     "mahimahi-unknown-word": "mahimahi has no such tool, option or argument.",
-    "mahimahi-value": "An operand of a mahimahi tool is not a number in its range.",
-    "memory-exceeded": "A run needs more memory than it may have.",
-    "name-invalid": "A name or a label has characters that it may not have.",
-    "name-taken": "The name belongs to something else.",
-    "network-unreadable": "A file of a network or of its statistics cannot be read.",
+    "mahimahi-value": "An operand of a mahimahi tool is not a number in the allowed range.",
+    "memory-exceeded": "A run needs more memory than the limit.",
+    "name-invalid": "A name or a label has characters that are not allowed.",
+    "name-taken": "The name is already used.",
+    "network-unreadable": "The file of a network or of its statistics cannot be read.",
     "no-answer": "A program, a machine or a flow did not answer in time.",
     "no-expert": "The agent declares no expert.",
     "not-a-mapping": "A document or a value has no keys.",
-    "not-divisible": "A number must divide another one, and does not.",
-    "not-recorded": "The results hold no packets or no series.",
+    "not-divisible": "A number is not a multiple of another one, but must be.",
+    "not-recorded": "The results contain no packets or no series.",
     "not-utf8": "A text is not UTF-8.",
     "option-needed": "An option or a key works only together with another one.",
     "options-conflict": "Options, keys or arguments exclude each other.",
     "order-wrong": "Bounds, times or steps are not in increasing order.",
     "out-of-range": "A number is outside its bounds.",
     "package-missing": "A package is not installed.",
-    "parameter-invalid": "A scheme refuses the value of a parameter.",
-    "path-blocked": "Packets do not come through the empty path in time.",
+    "parameter-invalid": "A scheme does not accept the value of a parameter.",
+    "path-blocked": "Packets do not arrive in time through the empty path.",
     "path-without-delay": "A size in bandwidth-delay products needs a path with delay.",
     "path-without-link": "The path has no link, so nothing limits the rate.",
     "paths-unsuitable": "Paths of this kind cannot be used here.",
     "policy-ambiguous": "A run directory has several exported policies.",
-    "policy-changed": "The file of a policy is not the one that its card describes, or has changed.",
-    "policy-differs": "An exported policy does not do what the trained one does.",
+    "policy-changed": "The file of a policy has changed, or its card describes another file.",
+    "policy-differs": "An exported policy does not act like the trained policy.",
     "policy-missing": "No policy is named, exported or loaded.",
-    "policy-stale": "A policy was exported from an older checkpoint than the one that is there.",
+    "policy-stale": "A policy was exported from an older checkpoint than the latest one.",
     "policy-unreadable": "The file of a policy cannot be read or used.",
-    "policy-unsuitable": "A command cannot work with a policy or network of this kind.",
-    "policy-version": "A policy or its card has another version than this ccgym has.",
-    "program-failed": "A program of others ended with an error.",
+    "policy-unsuitable": "A command does not support a policy or network of this kind.",
+    "policy-version": "A policy or its card has a version that this ccgym does not support.",
+    "program-failed": "An external program ended with an error.",
     "program-missing": "A program is not installed.",
     "program-unstartable": "A program cannot be started.",
-    "protocol-error": "A process or another machine sent what cannot be understood.",
+    "protocol-error": "A process or another machine sent an invalid message.",
     "quantity-malformed": "A text is not a number with a unit.",
-    "receiver-refuses": "The receiver does not take the flow.",
+    "receiver-refuses": "The receiver does not accept the flow.",
     "remote-unreachable": "The other machine cannot be reached.",
     "results-damaged": "A file of results cannot be read.",
-    "results-missing": "No results are in the directory.",
-    "results-unfinished": "The run has not come far enough to have results.",
+    "results-missing": "The directory contains no results.",
+    "results-unfinished": "The run has no results yet.",
     "results-version": "The results have the format of another version.",
-    "resume-changed": "What is resumed is not the same run: its configuration, its software or its state has changed.",
+    "resume-changed": "The run cannot be resumed: its configuration, its software or its state has changed.",
     "run-abandoned": "The run was stopped from outside.",
     "run-failed": "A run ended with an error.",
-    "run-missing": "The directory holds no training run.",
-    "run-stalled": "A run did not go on.",
-    "runs-differ": "Training runs differ in more than they may.",
-    "scheme-answer-invalid": "A scheme in Python decided on a window or a rate that is not possible.",
+    "run-missing": "The directory contains no training run.",
+    "run-stalled": "A run made no progress.",
+    "runs-differ": "Training runs differ in more than is allowed.",
+    "scheme-answer-invalid": "A scheme in Python set an invalid window or rate.",
     "scheme-raised": "A scheme in Python raised an exception.",
     "scheme-unavailable": "The scheme exists, but not on this machine.",
     "scheme-unimportable": "The file of a scheme in Python cannot be imported.",
     "scheme-unsuitable": "The scheme cannot run here.",
-    "several-learners": "Several flows that learn are more than this can do.",
-    "shape-mismatch": "A network or its statistics have other sizes than the agent.",
+    "several-learners": "Only one learning flow is supported here.",
+    "shape-mismatch": "The sizes of a network or of its statistics differ from the sizes of the agent.",
     "simulation-refused": "The simulator does not accept the run.",
-    "socket-failed": "The socket to a sender cannot be made or used.",
+    "socket-failed": "The socket to a sender cannot be created or used.",
     "start-after-end": "A flow would start after the end of the run.",
-    "system-call-failed": "The operating system refuses a step, such as opening a socket.",
-    "text-malformed": "A text does not have the form that is asked for, such as KEY=VALUE.",
+    "system-call-failed": "A call to the operating system failed, such as opening a socket.",
+    "text-malformed": "A text does not have the required form, such as KEY=VALUE.",
     "too-large": "A file, a text or a list is larger than allowed.",
-    "trace-checksum": "A generated trace does not have its checksum.",
+    "trace-checksum": "The checksum of a generated trace is wrong.",
     "trace-empty": "A trace delivers nothing after 0 ms.",
-    "trace-malformed": "A line or an array is not one of a trace.",
+    "trace-malformed": "A line or an array is not valid in a trace.",
     "trace-not-installed": "A recorded trace is in a package that is not installed.",
-    "trace-too-long": "A trace has more time, bytes or packets than allowed.",
-    "trace-unsorted": "Times of a trace decrease.",
-    "unit-ambiguous": "A quantity can mean two things, such as bytes or bits.",
-    "unit-mismatch": "Units do not fit to each other, or to their place.",
+    "trace-too-long": "The duration, bytes or packets of a trace exceed the limit.",
+    "trace-unsorted": "The times of a trace decrease.",
+    "unit-ambiguous": "A quantity has two possible meanings, such as bytes or bits.",
+    "unit-mismatch": "Units do not match each other, or the quantity needs another unit.",
     "unit-missing": "A quantity has no unit.",
     "unknown-argument": "A function has no such argument or option.",
     "unknown-backend": "No backend has that name.",
-    "unknown-choice": "The value is none of those that are possible.",
-    "unknown-class": "The file has no such class, or the class handles no event.",
+    "unknown-choice": "The value is not one of the allowed values.",
+    "unknown-class": "The file contains no such class, or the class handles no event.",
     "unknown-configuration": "No configuration has that name.",
     "unknown-device": "The machine has no such device.",
     "unknown-figure": "No figure has that name.",
-    "unknown-key": "A mapping has a key that it does not take.",
-    "unknown-kind": "No element, queue, distribution or the like is of that kind.",
+    "unknown-key": "A mapping has an unknown key.",
+    "unknown-kind": "No element, queue, distribution or similar object is of that kind.",
     "unknown-metric": "No metric has that name.",
-    "unknown-name": "A name is not among those that are defined here.",
+    "unknown-name": "A name is not defined here.",
     "unknown-parameter": "A scheme has no such parameter.",
     "unknown-path": "No path has that name.",
     "unknown-policy": "No policy has that name.",
     "unknown-scheme": "No scheme has that name.",
-    "unknown-suffix": "The ending of a file name names no format.",
+    "unknown-suffix": "The suffix of a file name does not belong to a known format.",
     "unknown-trace": "No trace has that name.",
     "unknown-unit": "A quantity has a unit that does not exist.",
-    "unsupported": "ccgym does not do this on purpose; the hint says what to do instead.",
+    "unsupported": "ccgym deliberately does not support this. The hint states what to do instead.",
     "version-mismatch": "Two machines or processes run different versions of ccgym.",
     "wrong-count": "A list has too few or too many items.",
-    "wrong-type": "A value is of another type than it should be.",
-    "yaml-ambiguous": "A bare word or number of YAML could be read in two ways.",
-    "yaml-feature": "The file uses a feature of YAML, or a second extends, that is not taken.",
+    "wrong-type": "A value has the wrong type.",
+    "yaml-ambiguous": "An unquoted word or number in YAML has two possible meanings.",
+    "yaml-feature": "The file uses a YAML feature that is not supported, or `extends` in a file that is extended.",
     "yaml-syntax": "The text is not YAML.",
 }
-"""What each code of an error means."""
+"""Meaning of each error code."""
 
 
 def known_code(said: object, otherwise: str) -> str:
-    """A code that another process sent, or of a native exception; ``otherwise`` if :data:`CODES` does not have it."""
+    """Return a code from another process or a native exception; ``otherwise`` if :data:`CODES` does not contain it."""
     code = getattr(said, "code", said)
     return code if isinstance(code, str) and code in CODES else otherwise
 
@@ -188,11 +188,11 @@ class CcgymError(Exception):
     """Base of every exception that ccgym raises on purpose.
 
     Args:
-        code: What is wrong, one of :data:`CODES`: what callers and tests tell errors apart by.
-        found: What was there, e.g. ``"'mbits'"`` or ``"trace '77mbps'"``.
-        expected: What would have been right. Empty if nothing can be said.
-        hint: What to do. Empty if that follows from the rest.
-        where: File and line, key path or argument name. Empty if there is no such place.
+        code: Kind of the error, one of :data:`CODES`. Callers and tests use it to distinguish errors.
+        found: What was found, e.g. ``"'mbits'"`` or ``"trace '77mbps'"``.
+        expected: What was expected. Empty if unknown.
+        hint: What to do. Empty if this is clear from the other parts.
+        where: File and line, key path or argument name. Empty if the error has no place.
     """
 
     def __init__(self, code: str, found: str, *, expected: str = "", hint: str = "", where: str = "") -> None:
@@ -216,7 +216,7 @@ class CcgymError(Exception):
         return (_rebuild, (type(self), self.code, self.found, self.expected, self.hint, self.where))
 
     def at(self: _E, where: str) -> _E:
-        """Return the same error with ``where`` put in front of its place."""
+        """Return a copy of this error with ``where`` in front of its place."""
         if not where or self.where == where:
             place = self.where
         elif self.where:
@@ -227,9 +227,9 @@ class CcgymError(Exception):
 
 
 def explained(kind: type[_E], error: Exception, otherwise: str, *, where: str = "") -> _E:
-    """What the native core refused, as one of our exceptions, with ``where`` in front of its place.
+    """Convert an exception of the native core to ``kind``, with ``where`` in front of its place.
 
-    The parts of the native one are its attributes. ``otherwise`` is the code if it names none of :data:`CODES`.
+    The parts come from the attributes of ``error``. ``otherwise`` is the code if ``error`` has none of :data:`CODES`.
     """
     place, found, expected, hint = (str(getattr(error, name, "")) for name in ("place", "found", "expected", "hint"))
     code = known_code(error, otherwise)
@@ -238,7 +238,7 @@ def explained(kind: type[_E], error: Exception, otherwise: str, *, where: str = 
 
 @contextmanager
 def located(where: str) -> Iterator[None]:
-    """Put a place in front of what errors within say of theirs: a key, a file, an option."""
+    """Put ``where`` (a key, a file, an option) in front of the place of every error that is raised in the block."""
     try:
         yield
     except CcgymError as error:
@@ -258,7 +258,7 @@ class UnitError(ConfigError):
 
 
 class TraceFormatError(CcgymError, ValueError):
-    """A delivery trace is not one; ``where`` is ``file:line``."""
+    """A delivery trace is invalid; ``where`` is ``file:line``."""
 
 
 class NotFoundError(CcgymError, LookupError):
@@ -278,12 +278,12 @@ class PlatformError(CcgymError, RuntimeError):
 
 
 class SimulationError(CcgymError, RuntimeError):
-    """The simulator refused a run or could not finish it."""
+    """The simulator did not accept a run or could not finish it."""
 
 
 class RealPathError(CcgymError, RuntimeError):
-    """A run with real packets failed or stalled; ``where`` is the step in which it did."""
+    """A run with real packets failed or stalled; ``where`` is the step that failed."""
 
 
 class ResultsError(CcgymError, ValueError):
-    """Files of results are missing, incomplete or not what they claim to be."""
+    """Files of results are missing, incomplete or invalid."""

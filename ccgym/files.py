@@ -1,7 +1,7 @@
-"""Reading files that may hold anything, within bounds; writing them whole or not at all.
+"""Reading of untrusted files within limits; writing of files either completely or not at all.
 
-Configurations, cards, manifests and results are sent around. Only regular files are read, never more of them than they
-may hold, and JSON only as deep and with numbers only as long as what ccgym writes.
+Users exchange configurations, cards, manifests and results. So only regular files are read, up to a maximum size.
+JSON is read only up to a maximum depth and length of numbers; everything that ccgym writes is below these limits.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from typing import IO, Any, BinaryIO, Final
 from ccgym.errors import PlatformError
 
 MAX_JSON_BYTES: Final = 256 * 2**20
-"""Larger JSON files are refused."""
+"""Max size of a JSON file."""
 MAX_MODEL_BYTES: Final = 2**31
-"""Larger networks and states of training are refused."""
+"""Max size of the file of a network or of a training's state."""
 MAX_ARRAYS_BYTES: Final = 2**31
-"""Larger files of arrays and series are refused."""
+"""Max size of a file of arrays or series."""
 MAX_JSON_DEPTH: Final = 64
-"""Deeper nesting is refused; the deepest that ccgym writes is a card with its configuration, about 15 levels."""
+"""Max levels of nesting in JSON. A card with its configuration, the deepest that ccgym writes, has about 15 levels."""
 MAX_INTEGER_DIGITS: Final = 20
-"""Longer integers are refused; 2^64 has 20 digits."""
+"""Max digits of an integer in JSON; 2^64 has 20 digits."""
 
 LOCKED_BYTE: Final = 2**30
-"""What :func:`lock` locks on Windows: far behind the content, which others may still read."""
+"""The byte that :func:`lock` locks on Windows: far behind the content, so that other processes can read the content."""
 
-_BINARY: Final = getattr(os, "O_BINARY", 0)  # Windows would change the ends of lines
+_BINARY: Final = getattr(os, "O_BINARY", 0)  # otherwise Windows changes the line endings
 
 DISK_ERRORS: Final = frozenset(
     (
@@ -42,27 +42,27 @@ DISK_ERRORS: Final = frozenset(
         errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.ENOTDIR, errno.ENOTEMPTY, errno.EPERM, errno.EROFS,
     )
 )  # fmt: skip
-"""Errors of the disk that are shown to users as theirs, and not as a bug."""
+"""Disk errors that are shown to users as errors of the disk, not as bugs of ccgym."""
 
 
 class UnreadableError(ValueError):
-    """Why a file that exists cannot be read, in a few words; the caller knows what it should have been."""
+    """An existing file cannot be read; the text is the reason. The caller adds what was expected."""
 
 
 def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
-    """The content of a regular file.
+    """Return the content of a regular file.
 
     Args:
         path: The file.
-        limit: Max size in bytes; no more are read.
+        limit: Max size in bytes; at most one byte more is read.
 
     Raises:
-        FileNotFoundError: It does not exist.
-        UnreadableError: It is not a regular file, too large, or cannot be read.
+        FileNotFoundError: The file does not exist.
+        UnreadableError: The file is not a regular file, is too large, or cannot be read.
     """
     try:
         with open_regular(path) as file:
-            # Python takes memory for as many bytes as it is asked for.
+            # Python allocates memory for as many bytes as the argument of `read` is.
             content = file.read(min(limit, os.fstat(file.fileno()).st_size) + 1)
     except FileNotFoundError:
         raise
@@ -74,14 +74,14 @@ def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """A regular file, opened to be read: no folder, no pipe that waits, no device without an end.
+    """Open a regular file for reading; refuse folders, pipes and devices.
 
     Raises:
-        FileNotFoundError: It does not exist.
-        UnreadableError: It is something else, or cannot be opened.
+        FileNotFoundError: The file does not exist.
+        UnreadableError: The path is not a regular file, or cannot be opened.
     """
     try:
-        # Opening a pipe would otherwise wait for its writer; Windows has none.
+        # Without O_NONBLOCK (which Windows does not have), opening a pipe waits for a writer.
         descriptor = os.open(path, os.O_RDONLY | _BINARY | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:
         raise
@@ -97,10 +97,10 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """What a JSON text says.
+    """Parse a JSON text.
 
     Raises:
-        UnreadableError: It is not JSON, or nested more deeply or with longer integers than allowed.
+        UnreadableError: The text is not JSON, is nested too deeply, or has too long integers.
     """
     try:
         content = json.loads(text, parse_int=_integer)
@@ -120,27 +120,27 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def read_json(path: str | os.PathLike[str], limit: int = MAX_JSON_BYTES) -> Any:
-    """What a JSON file says.
+    """Read a JSON file.
 
     Raises:
-        FileNotFoundError: It does not exist.
-        UnreadableError: It cannot be read; see :func:`read_bytes` and :func:`parse_json`.
+        FileNotFoundError: The file does not exist.
+        UnreadableError: The file cannot be read; see :func:`read_bytes` and :func:`parse_json`.
     """
     return parse_json(read_bytes(path, limit))
 
 
 def atomic_write(path: Path, data: bytes | str, *, parents: bool = False) -> None:
-    """Write a file so that it is either the old one or the whole new one, whenever the program stops.
+    """Write a file so that it has either its old or its new content, even if the program is killed in between.
 
     Args:
         path: The file.
-        data: All that it is to hold.
-        parents: Whether to make missing folders.
+        data: The new content.
+        parents: Whether to create missing folders.
 
     Raises:
-        PlatformError: The disk is full, or the place cannot be written. The old file is untouched.
+        PlatformError: The disk is full, or the path cannot be written. The old file is unchanged.
     """
-    # Several threads, processes and machines that share a disk may write the same file: each has its own.
+    # Several threads, processes or machines may write the same file: each one has its own partial file.
     partial = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.partial")
     try:
         if parents:
@@ -154,12 +154,12 @@ def atomic_write(path: Path, data: bytes | str, *, parents: bool = False) -> Non
 
 
 def write_directory(path: Path, files: Mapping[str, bytes]) -> None:
-    """Replace a directory of files by a new one, all at once, and on the disk when this returns.
+    """Replace a directory of files by a new one, in one step. It is on the disk when this function returns.
 
-    Killed in between, it leaves the old directory under another name, which :func:`settle_directory` takes back.
+    If the program is killed in between, the old directory may have another name; :func:`settle_directory` restores it.
 
     Raises:
-        PlatformError: The disk is full, or the place cannot be written. What was there is untouched.
+        PlatformError: The disk is full, or the path cannot be written. The old directory is unchanged.
     """
     partial, old = _partial(path), _old(path)
     try:
@@ -168,7 +168,7 @@ def write_directory(path: Path, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
             _write_through(partial / name, data)
         _sync_directory(partial)
-        if path.exists():  # a directory that holds something cannot be renamed over
+        if path.exists():  # a rename cannot replace a directory that is not empty
             shutil.rmtree(old, ignore_errors=True)
             path.replace(old)
         partial.replace(path)
@@ -181,7 +181,7 @@ def write_directory(path: Path, files: Mapping[str, bytes]) -> None:
 
 
 def settle_directory(path: Path) -> None:
-    """Clean up after a :func:`write_directory` that was killed: what was there is there again, and nothing else."""
+    """Clean up after a killed :func:`write_directory`: restore the old directory and remove partial ones."""
     if not path.exists() and _old(path).exists():
         _old(path).replace(path)
     shutil.rmtree(_old(path), ignore_errors=True)
@@ -189,10 +189,10 @@ def settle_directory(path: Path) -> None:
 
 
 def lock(file: IO[str]) -> None:
-    """Keep other processes out of an open file until it is closed, or this process ends.
+    """Lock an open file against other processes until the file is closed or this process ends.
 
     Raises:
-        OSError: Another process holds it.
+        OSError: Another process has the lock.
     """
     if sys.platform == "win32":
         import msvcrt
@@ -206,11 +206,11 @@ def lock(file: IO[str]) -> None:
 
 
 def disk_error(error: OSError, path: str | os.PathLike[str]) -> PlatformError:
-    """The error that says what the disk refused."""
+    """Return the exception for an error of the disk."""
     reason = (error.strerror or str(error)).lower()
-    expected, hint = "a place with room that can be written", "make room, or choose another place"
+    expected, hint = "a writable place with free space", "free some space, or choose another place"
     if error.errno in (errno.EMFILE, errno.ENFILE):
-        expected, hint = "more files that may be open at a time", "ulimit -n says how many"
+        expected, hint = "a higher limit of open files", "see the limit with: ulimit -n"
     return PlatformError(
         "file-unwritable", f"cannot be written: {reason}", where=str(path), expected=expected, hint=hint
     )
@@ -218,7 +218,7 @@ def disk_error(error: OSError, path: str | os.PathLike[str]) -> PlatformError:
 
 def _integer(digits: str) -> int:
     if len(digits.lstrip("-")) > MAX_INTEGER_DIGITS:
-        raise UnreadableError(f"holds a number of {len(digits)} digits")
+        raise UnreadableError(f"contains a number of {len(digits)} digits")
     return int(digits)
 
 
@@ -246,7 +246,7 @@ def _write_through(path: Path, data: bytes) -> None:
 
 
 def _sync_directory(path: Path) -> None:
-    if sys.platform == "win32":  # which opens no directories
+    if sys.platform == "win32":  # Windows cannot open directories
         return
     descriptor = os.open(path, os.O_RDONLY)
     try:

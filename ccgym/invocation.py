@@ -1,8 +1,8 @@
-"""How the user called ccgym, so that help, hints and records name a command that works when it is typed again.
+"""The way in which the user started ccgym. Help, hints and records show commands that the user can type again.
 
-Texts are written with the installed program, ``ccgym evaluate``. Started as ``python -m ccgym``, or by the scripts of a
-checkout, :func:`as_typed` says the same in those words. Reports that are written through the Python API name
-``ccgym evaluate``.
+Texts in the code name the installed program, such as ``ccgym evaluate``. If ccgym was started as ``python -m ccgym`` or
+by the scripts of a checkout, :func:`as_typed` replaces these names. Reports that are written through the Python API
+name ``ccgym evaluate``.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from typing import Final, Literal, TypeAlias
 COMMANDS: Final = {
     "evaluate": ("ccgym.cli.evaluate:COMMAND", "run schemes over a path, or an experiment, and report"),
     "train": ("ccgym.cli.train:COMMAND", "train a policy from a YAML file; train several seeds; export a policy"),
-    "compare": ("ccgym.cli.compare:COMMAND", "compare trainings, or simulated results with those of real packets"),
-    "describe": ("ccgym.cli.describe:COMMAND", "an agent's observation, action and reward; schemas of YAML files"),
-    "plot": ("ccgym.cli.plot:COMMAND", "draw how a scheme behaves, a decision tree, learning curves"),
+    "compare": ("ccgym.cli.compare:COMMAND", "compare trainings, or results of the simulator and of real packets"),
+    "describe": ("ccgym.cli.describe:COMMAND", "show an agent's observation, action and reward; schemas of YAML files"),
+    "plot": ("ccgym.cli.plot:COMMAND", "draw a scheme's behavior, a decision tree or learning curves"),
     "paths": ("ccgym.cli.paths:COMMAND", "list, show, make, check and convert paths and traces"),
-    "schemes": ("ccgym.cli.schemes:COMMAND", "list the congestion-control schemes; show one; bound a policy"),
+    "schemes": ("ccgym.cli.schemes:COMMAND", "list the congestion-control schemes; show one; prove bounds of a policy"),
     "shell": ("ccgym.cli.shell:COMMAND", "run a command inside an emulated path"),
     "pantheon": ("ccgym.cli.pantheon:COMMAND", "Pantheon's test, plot, report and analyze, with their options"),
-    "report": ("ccgym.cli.report:COMMAND", "results: a static site, other formats, reports, how far runs are"),
+    "report": ("ccgym.cli.report:COMMAND", "write a static site, other formats or reports; show a run's progress"),
     "logs": ("ccgym.cli.logs:LOGS", "write the packet logs of an evaluation, from its seeds"),
-    "clean": ("ccgym.cli.logs:CLEAN", "remove from an evaluation what can be made again"),
+    "clean": ("ccgym.cli.logs:CLEAN", "remove files of an evaluation that can be generated again"),
     "rfc9743": ("ccgym.cli.experiments:RFC9743", "evaluate a scheme by RFC 9743, and write the report"),
     "benchmark": ("ccgym.cli.benchmark:COMMAND", "run the catalogue of published experiments"),
     "adversary": ("ccgym.cli.experiments:ADVERSARY", "find paths on which a scheme is far from the oracle"),
-    "doctor": ("ccgym.cli.doctor:COMMAND", "what this machine can do with real packets"),
+    "doctor": ("ccgym.cli.doctor:COMMAND", "check what this machine supports for real packets"),
     "sender": ("ccgym.cli.endpoint:SENDER", "send a flow over UDP by any scheme or policy"),
     "receiver": ("ccgym.cli.endpoint:RECEIVER", "receive flows over UDP"),
 }
-"""The commands of the program ``ccgym``: where each is declared, and what it does."""
+"""Commands of the program ``ccgym``: the place of the declaration, and a short description."""
 
 Way: TypeAlias = Literal["program", "module", "script"]
 
@@ -43,15 +43,15 @@ _way: Way = "program"
 
 
 def called_as(way: Way) -> None:
-    """Note how this process was started: ``ccgym``, ``python -m ccgym``, or ``python evaluate.py`` and the like."""
+    """Record how this process was started: ``ccgym``, ``python -m ccgym``, or as ``python evaluate.py`` or similar."""
     global _way
     _way = way
 
 
 def start(way: Way, *before: str) -> int:
-    """Run the command line, with ``before`` in front of what was typed, and return the exit status.
+    """Run the command line, with ``before`` in front of the typed arguments, and return the exit status.
 
-    Ctrl-C during imports is a line.
+    Ctrl-C prints one line and no traceback, also during imports.
     """
     called_as(way)
     try:
@@ -62,22 +62,22 @@ def start(way: Way, *before: str) -> int:
 
 
 def main() -> int:
-    """The program ``ccgym``."""
+    """Run the program ``ccgym``."""
     return start("program")
 
 
 def program() -> str:
-    """What the user types before the name of a command: ``ccgym`` or ``python -m ccgym``."""
+    """Return what the user types before the name of a command: ``ccgym`` or ``python -m ccgym``."""
     return "python -m ccgym" if _way == "module" else "ccgym"
 
 
 def command(name: str) -> str:
-    """What the user types for a command: ``ccgym evaluate``, ``python -m ccgym evaluate`` or ``python evaluate.py``."""
+    """Return a command as typed: ``ccgym evaluate``, ``python -m ccgym evaluate`` or ``python evaluate.py``."""
     if _way == "script" and name in _SCRIPTS:
         return _SCRIPTS[name]
     return f"{program()} {name}"
 
 
 def as_typed(text: str) -> str:
-    """A text with the commands in it as the user types them."""
+    """Return a text in which all commands are written as the user types them."""
     return text if _way == "program" else _COMMAND.sub(lambda match: command(match[1]), text)

@@ -1,4 +1,4 @@
-"""Names of a package that are loaded when first used, so that importing it costs next to nothing."""
+"""Names of a package that are loaded when first used, so that importing the package takes little time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 
 
 def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """A package's ``__getattr__`` and ``__dir__``.
+    """Return ``__getattr__`` and ``__dir__`` for a package.
 
     Args:
-        package: Its ``__name__``.
-        homes: The module that each name comes from.
+        package: ``__name__`` of the package.
+        homes: For each name, the module that defines it.
     """
 
     def load(name: str) -> object:

@@ -1,12 +1,12 @@
 """Quantities with units: ``"77.72mbps"``, ``"51ms"``, ``"94p"``, ``"1.5bdp"``, ``"0.06%"``.
 
 Inside ccgym a rate is an integer in bits per second, a time an integer in nanoseconds, a size an integer in bytes or
-packets, a probability a float. Where a time is asked for, a plain number is seconds; as a rate or a size it is refused:
-50 could be Mbit/s or bytes per second, and such a guess has ruined experiments before. Prefixes are decimal for rates
-(1 Mbit = 10⁶ bit, as in Pantheon's and ccperf's reports) and for sizes (1 kB = 1000 B); ``KiB`` and ``MiB`` are binary.
+packets, a probability a float. A plain number is accepted as a time in seconds. It is refused as a rate or a size,
+because its unit is not clear: 50 could be Mbit/s or bytes per second. Prefixes are decimal for rates (1 Mbit = 10⁶ bit,
+as in Pantheon's and ccperf's reports) and for sizes (1 kB = 1000 B); ``KiB`` and ``MiB`` are binary.
 
-Parsing is exact: decimal text goes through :class:`fractions.Fraction`, never through binary floating point, and what
-is not a whole number of the base unit is rounded half to even.
+Parsing is exact: decimal text is parsed with :class:`fractions.Fraction`, never with binary floating point. A result
+that is not a whole number of the base unit is rounded half to even.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ NS_PER_S: Final = 1_000_000_000
 NS_PER_MS: Final = 1_000_000
 """Nanoseconds in a millisecond."""
 PACKET_BYTES: Final = 1500
-"""Bytes of a full IP packet: the packet in which queues and bandwidth-delay products are counted."""
+"""Bytes of a full IP packet. Queues and bandwidth-delay products are counted in packets of this size."""
 PACKET_BITS: Final = 8 * PACKET_BYTES
-"""Bits of a full IP packet: what one line of a delivery trace delivers."""
+"""Bits of a full IP packet. One line of a delivery trace delivers this number of bits."""
 MAX_NS: Final = 2**63 - 1
-"""Longest time that the native core is given: 292 years."""
+"""Longest time that the native core accepts: 292 years."""
 MAX_RATE_BPS: Final = 10**15
 """Highest rate accepted: 1 Pbit/s."""
 
@@ -71,11 +71,11 @@ _PACKET_UNITS: Final = frozenset({"p", "pkt", "pkts", "packet", "packets"})
 
 
 TimeLike: TypeAlias = "str | float"
-"""A time as people give it: ``"51ms"``, or plain seconds."""
+"""A time as the user writes it: ``"51ms"``, or a plain number of seconds."""
 
 
 class Nanoseconds(int):
-    """A time that our own code has in nanoseconds already; :func:`parse_time` takes it as it is."""
+    """A time in ccgym's code that is already in nanoseconds; :func:`parse_time` does not convert it."""
 
 
 @dataclass(frozen=True, order=True)
@@ -101,7 +101,7 @@ def _split(text: str, what: str, example: str) -> tuple[Fraction, str]:
         raise UnitError(
             "quantity-malformed", f"{shown(text)} is not a {what}", expected=f"a number and a unit, like {example}"
         )
-    # `lstrip` keeps "12 mbps"; a comma as decimal separator would leave ",5mbps" as the unit.
+    # `strip` allows "12 mbps"; with a comma as decimal separator, the unit would be ",5mbps".
     unit = stripped[match.end() :].strip()
     if unit.startswith((",", ".", "_")):
         raise UnitError(
@@ -118,7 +118,7 @@ def _refuse_bare(value: object, what: str, units: str, examples: str) -> UnitErr
         "unit-missing",
         f"{shown(value)} has no unit",
         expected=f"a {what} with its unit ({units}), like {examples}",
-        hint="only times may be plain numbers, which are seconds; in Python and in YAML write a string",
+        hint="write a string in Python and in YAML; only times can be plain numbers (seconds)",
     )
 
 
@@ -141,7 +141,7 @@ _SIZE_WORDS: Final = ("size", "p, B, kB, MB, KiB, MiB or bdp", "'94p' (packets),
 
 
 def parse_flow_rate(value: str | int | float) -> int:
-    """Read a rate as :func:`parse_rate` does, or in packets of 1500 bytes, such as ``"40 packets/s"``."""
+    """Read a rate like :func:`parse_rate`, or in packets of 1500 bytes per second, such as ``"40 packets/s"``."""
     return parse_rate(value, packets=True)
 
 
@@ -150,7 +150,7 @@ def parse_rate(value: str | int | float, *, packets: bool = False) -> int:
 
     Args:
         value: Number and unit. Units are case-insensitive except for the ``B`` of bytes, which is refused.
-        packets: Whether packets per second are understood.
+        packets: Whether packets per second are accepted.
 
     Returns:
         Bits per second, a positive integer up to 10¹⁵.
@@ -170,7 +170,7 @@ def parse_rate(value: str | int | float, *, packets: bool = False) -> int:
         as_bytes, as_bits = (f"'{_plain(n)}{prefix.casefold()}bps'" for n in (8 * number, number))
         raise UnitError(
             "unit-ambiguous",
-            f"{shown(value)} is in bytes (B), and rates are in bits (b)",
+            f"{shown(value)} is in bytes (B), but rates are in bits (b)",
             expected="a rate in bits per second, like '77.72mbps'",
             hint=f"if you mean bytes, write {as_bytes}; if you mean bits, write {as_bits}",
         )
@@ -194,13 +194,13 @@ def parse_time(value: TimeLike) -> int:
     """Read a time such as ``"51ms"``, ``"0.5s"``, ``"200us"`` or ``"2min"``; a plain number is in seconds.
 
     Args:
-        value: Text with or without a unit, any real number (numpy's, too), or :class:`Nanoseconds`.
+        value: Text with or without a unit, a real number of Python or numpy, or :class:`Nanoseconds`.
 
     Returns:
         Nanoseconds, from 0 to 2⁶³−1.
 
     Raises:
-        UnitError: No number, not finite, an unknown unit, negative, or out of range.
+        UnitError: Not a number, not finite, an unknown unit, negative, or out of range.
     """
     if isinstance(value, Nanoseconds):
         return _nanoseconds(Fraction(int(value)), value)
@@ -226,17 +226,17 @@ def parse_time(value: TimeLike) -> int:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether it is a real number, Python's or numpy's, and not a bool."""
+    """Return whether ``value`` is a real number of Python or numpy, and not a bool."""
     return not isinstance(value, bool) and isinstance(value, Real)
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether it is a whole number by its type, Python's or numpy's, and not a bool."""
+    """Return whether the type of ``value`` is an integer type of Python or numpy, and not bool."""
     return not isinstance(value, bool) and isinstance(value, Integral)
 
 
 def _seconds(value: object) -> Fraction:
-    """A plain number, exactly as it is printed: 0.1 is a tenth."""
+    """Return a plain number exactly as it is printed: 0.1 is a tenth."""
     if is_whole(value):
         return Fraction(int(value))
     if is_number(value) and math.isfinite(value):
@@ -249,7 +249,7 @@ def _seconds(value: object) -> Fraction:
 
 
 def parse_positive_time(value: TimeLike) -> int:
-    """Read a length of time as :func:`parse_time` does; zero is refused."""
+    """Read a duration like :func:`parse_time`; zero is refused."""
     time = parse_time(value)
     if time == 0:
         raise UnitError("out-of-range", f"{shown(value)} is not a duration", expected="a time above zero")
@@ -260,7 +260,7 @@ def parse_size(value: str | int | float) -> Size:
     """Read a buffer size such as ``"94p"``, ``"30000B"``, ``"64kB"`` or ``"1.5bdp"``.
 
     Returns:
-        Packets (a positive whole number), bytes (also positive) or multiples of the bandwidth-delay product (positive).
+        Packets (a positive whole number), bytes (also positive), or multiples of the BDP (positive).
 
     Raises:
         UnitError: No unit, an unknown unit, zero, negative, or a fraction of a packet.
@@ -289,7 +289,7 @@ def parse_size(value: str | int | float) -> Size:
     if factor is None:
         hint = did_you_mean(unit, ("p", "pkt", "packets", "bdp", *_BYTE_UNITS))
         if unit.casefold() in ("b", "kb", "mb", "gb", "kbit", "mbit", "bit", "bits"):
-            hint = "bytes have a capital B, as in '30000B' and '64kB'; bits are not used for buffers"
+            hint = "write bytes with a capital B, as in '30000B' and '64kB'; buffers are not given in bits"
         raise UnitError(
             "unknown-unit",
             f"{shown(value)} has the unknown size unit {shown(unit)}",
@@ -305,13 +305,13 @@ def parse_size(value: str | int | float) -> Size:
 def parse_probability(value: str | int | float) -> float:
     """Read a probability such as ``0.01``, ``"0.01"`` or ``"1%"``.
 
-    A whole ``1`` is refused, since some mean one per cent by it; ``1.0`` and ``"100%"`` are certain.
+    The integer ``1`` is refused, because it could mean one per cent. ``1.0`` and ``"100%"`` are a probability of one.
 
     Returns:
         A float from 0 to 1.
 
     Raises:
-        UnitError: Not a number, a whole 1, or outside 0…1 (a number above 1 was probably meant in per cent).
+        UnitError: Not a number, the integer 1, or outside 0…1 (a number above 1 was probably meant in per cent).
     """
     expected = "a fraction from 0 to 1, or per cent like '1%'"
     if isinstance(value, str):
@@ -326,7 +326,7 @@ def parse_probability(value: str | int | float) -> float:
     if probability == 1.0 and (is_whole(value) or (isinstance(value, str) and value.strip() == "1")):
         raise UnitError(
             "unit-ambiguous",
-            f"{shown(value)} could be one per cent or certainty",
+            f"{shown(value)} could mean 1% or 100%",
             expected=expected,
             hint="write '1%' for one in a hundred, '100%' or 1.0 for always",
         )
@@ -339,7 +339,7 @@ def parse_probability(value: str | int | float) -> float:
 
 
 def _plain(value: Fraction) -> str:
-    """Write a number without an exponent and without trailing zeros, exactly where its decimals end."""
+    """Write a number without an exponent and trailing zeros; exactly, if its decimals end."""
     denominator = value.denominator
     for prime in (2, 5):
         while denominator % prime == 0:
@@ -356,16 +356,16 @@ def _plain(value: Fraction) -> str:
 
 
 def format_rate(bps: int) -> str:
-    """Write bits per second so that :func:`parse_rate` reads the same number: ``77720000`` → ``"77.72mbps"``."""
+    """Write bits per second in the form that :func:`parse_rate` reads: ``77720000`` → ``"77.72mbps"``."""
     for unit, factor in (("gbps", 10**9), ("mbps", 10**6), ("kbps", 10**3)):
-        # 77.72 Mbit/s rather than 0.07772 Gbit/s; Gbit/s only from 1 on and where it is short.
+        # 77.72 Mbit/s, not 0.07772 Gbit/s; Gbit/s only from 1 Gbit/s and if the number is short.
         if bps >= factor and (unit != "gbps" or bps % 10**6 == 0):
             return f"{_plain(Fraction(bps, factor))}{unit}"
     return f"{bps}bps"
 
 
 def format_time(ns: int) -> str:
-    """Write nanoseconds so that :func:`parse_time` reads the same number: ``51000000`` → ``"51ms"``."""
+    """Write nanoseconds in the form that :func:`parse_time` reads: ``51000000`` → ``"51ms"``."""
     if ns == 0:
         return "0s"
     for unit, factor in (("s", NS_PER_S), ("ms", NS_PER_MS), ("us", 10**3)):
@@ -375,16 +375,16 @@ def format_time(ns: int) -> str:
 
 
 def format_size(size: Size) -> str:
-    """Write a size so that :func:`parse_size` reads the same: ``"94p"``, ``"30000B"``, ``"1.5bdp"``."""
+    """Write a size in the form that :func:`parse_size` reads: ``"94p"``, ``"30000B"``, ``"1.5bdp"``."""
     if size.packets is not None:
         return f"{size.packets}p"
     if size.bytes is not None:
         return f"{size.bytes}B"
     if size.bdp is not None:
         return f"{_plain(Fraction(repr(size.bdp)))}bdp"
-    raise UnitError("exactly-one", "a size of nothing", expected="packets, bytes or bdp")
+    raise UnitError("exactly-one", "a size without a measure", expected="packets, bytes or bdp")
 
 
 def format_probability(probability: float) -> str:
-    """Write a probability in per cent so that :func:`parse_probability` reads the same: ``0.0006`` → ``"0.06%"``."""
+    """Write a probability in per cent, in the form that :func:`parse_probability` reads: ``0.0006`` → ``"0.06%"``."""
     return f"{_plain(Fraction(repr(probability)) * 100)}%"

@@ -38,6 +38,7 @@ COUNT = re.compile(r"(<!-- count: (\w+) -->)\d+")
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 TEMPLATE = ("What it does", "Rules", "Parameters", "On three paths", "How ours was checked")
 """The sections of the page of a scheme; "Parameters" is missing for a scheme without parameters."""
+ROLE = re.compile(r":[a-z]+:(<code>)(?:~[\w.]*\.)?(\w)")
 LINK = re.compile(r"\]\(([^#)\s:]+)(#[^)\s]*)?\)")
 
 log = logging.getLogger("mkdocs.hooks.docs")
@@ -141,6 +142,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Fill in tables and figures."""
     file = source(page.file)
     return linked(file, filled(file.relative_to(ROOT).as_posix(), markdown))
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Show names that docstrings mark by a role of reStructuredText as code."""
+    return ROLE.sub(r"\1\2", html)
 
 
 if __name__ == "__main__":

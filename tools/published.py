@@ -46,20 +46,8 @@ def expectations() -> None:
         tests = {row["test"] for row in csv.DictReader(lines)}
     # The lines of expectations.md are one test.
     tests = sorted({TABLE if test.startswith("expectations::") else test for test in tests})
-    command = [
-        "cargo",
-        "test",
-        "--release",
-        "--locked",
-        "-p",
-        "ccgym-sim",
-        "--test",
-        "behavior",
-        "--",
-        "--nocapture",
-        "--exact",
-        *tests,
-    ]
+    words = "cargo test --release --locked -p ccgym-sim --test behavior -- --nocapture --exact"
+    command = [*words.split(), *tests]
     output = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
     keys = ("test", "what", "expected", "tolerance", "found")
     rows = [dict(zip(keys, found, strict=True)) for found in EXPECTED.findall(output)]

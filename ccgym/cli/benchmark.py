@@ -160,7 +160,7 @@ COMMAND: Final = Command(
         **JOBS,
         **cluster("make the runs"),
         **SEED,
-        "--out DIRECTORY": "results directory (default: results/benchmark-SCHEMES)",
+        "-o, --out DIRECTORY": "results directory (default: results/benchmark-SCHEMES)",
         **NO_FIGURES,
     },
     reads={"out": str},

@@ -124,7 +124,7 @@ BEST_CWND: Final = Command(
         "--runs N = 5": "runs per window, if seeds differ",
         **RUNTIME,
         **SEED,
-        f"--out FILE = {DEFAULT_OUT}": "the table",
+        f"-o, --out FILE = {DEFAULT_OUT}": "file of the table",
         "--again": "also search paths that are already in the table",
     },
 )

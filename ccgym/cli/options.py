@@ -71,7 +71,7 @@ def output(what: str, out: str) -> Options:
         out: Description of the default of ``--out``.
     """
     return {
-        "--out DIRECTORY": f"results directory (default: {out})",
+        "-o, --out DIRECTORY": f"results directory (default: {out})",
         **NO_FIGURES,
         "--json": f"print {what} as JSON on standard output, and all other output on standard error",
     }

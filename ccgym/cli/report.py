@@ -162,7 +162,7 @@ Parquet. The site needs no server and no network: open index.html.
     options={
         "[DIRECTORY...] as directories": "results of `ccgym evaluate --experiment`, or folders of results (default: "
         "results)",
-        "--out DIR = results/site": "where to",
+        "-o, --out DIR = results/site": "directory of the site",
         "--title TITLE = Congestion control, measured": "title of the site",
     },
 )

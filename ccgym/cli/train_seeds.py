@@ -78,7 +78,7 @@ TRAIN_SEEDS: Final = Command(
         "CONFIG": CONFIG,
         "--seeds 1,2,3 required": "the seeds to train",
         "--runs DIR = runs": "folder of the run directories",
-        "--out DIR": "the folder of the agent, where the record goes (default: agents/NAME)",
+        "-o, --out DIR": "folder of the agent, for the record (default: agents/NAME)",
         **SET,
         "--export N": "the seed to export (default: the seed of median reward); the record notes this choice",
         **DEVICE,

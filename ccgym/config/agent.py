@@ -1,14 +1,14 @@
-"""An agent that steers a flow, as users declare it: the section ``agent:`` of a configuration.
+"""An agent that controls a flow: the section ``agent:`` of a configuration.
 
-An agent is data: when it decides, what it sees, what it does, what it is rewarded for, how the flow starts and what
-rescues it. The native core declares every parameter and evaluates an agent, for training and for
-trained policies alike; this module reads one with units and errors that say the line, and hands it over as JSON
+An agent is data: its clock, observation, actions and reward, the start of the flow, and the guard.
+The native core declares all parameters and evaluates the agent, both in training and for
+trained policies. This module reads an agent with units, reports errors with their line, and converts the agent to JSON
 (:meth:`AgentConfig.native`).
 
 ::
 
     features:
-      - latency_ratio                                             its usual bounds
+      - latency_ratio                                             a signal with its usual bounds
       - {signal: queue_delay, over: min_rtt, clip: [0, 4]}        a ratio of two signals
       - {signal: ewma_queue_delay, over: 200ms, clip: [0, 100]}   a signal over a constant, with its unit
       - {signal: delivery_rate, over: "max(delivery_rate, 10)", clip: [0, 1]}
@@ -36,8 +36,8 @@ class AgentConfig(Agent):
     """An agent.
 
     Raises:
-        ConfigError: Something is missing, unknown or contradictory, here or in the core's eyes.
-        UnitError: A quantity that cannot be read.
+        ConfigError: A parameter is missing, unknown or contradictory; also if the core refuses the agent.
+        UnitError: A quantity cannot be read.
     """
 
     @model_validator(mode="after")
@@ -46,14 +46,14 @@ class AgentConfig(Agent):
         return self
 
     def json_text(self) -> str:
-        """:meth:`native` as the text that the core takes."""
+        """Return :meth:`native` as JSON text for the core."""
         return json.dumps(self.native(), allow_nan=False)
 
     def check(self) -> None:
-        """Let the core check the agent; a model that exists has passed.
+        """Check the agent in the core. Every existing model has passed this check.
 
         Raises:
-            ConfigError: With the key path of what the core refused.
+            ConfigError: The core refused a parameter; ``where`` is its key path.
         """
         inner = self.action.inner
         if inner is not None:
@@ -67,10 +67,10 @@ class AgentConfig(Agent):
             raise explained(ConfigError, error, "agent-invalid") from None
 
     def describe(self) -> dict[str, Any]:
-        """What the agent observes, does and optimizes, in the core's words.
+        """Return the agent's observation, actions and reward, as the core describes them.
 
         Returns:
-            ``observation``: rows with index, name, unit, low, high and formula; ``action``: the same; ``reward``: rows
+            ``observation`` and ``action``: rows with index, name, unit, low, high and formula; ``reward``: rows
             with name, unit, weight and formula; ``clock``, ``startup``, ``guard``: texts; ``expert``: text or ``None``.
         """
         described: dict[str, Any] = json.loads(_core.describe_agent(self.json_text()))
@@ -78,7 +78,7 @@ class AgentConfig(Agent):
 
 
 class AgentFile(BaseModel):
-    """A configuration with an agent, which is called as the configuration is unless it says otherwise."""
+    """A configuration with an agent. The default name of the agent is the name of the configuration."""
 
     @model_validator(mode="before")
     @classmethod
@@ -89,11 +89,11 @@ class AgentFile(BaseModel):
 
 
 def vocabulary() -> dict[str, Any]:
-    """All signals, transforms, maps and terms that the core knows, with unit, range and formula."""
+    """Return all signals, transforms, maps and terms of the core, with unit, range and formula."""
     words: dict[str, Any] = json.loads(_core.agent_vocabulary())
     return words
 
 
 def read_agent(value: object) -> AgentConfig:
-    """Understand an agent given as mapping or model. Raises :class:`ConfigError`."""
+    """Read an agent from a mapping or model. Raises :class:`ConfigError`."""
     return validate(Loaded(value), AgentConfig)

@@ -1,7 +1,7 @@
-"""The best constant window of known paths: ``traces/best_windows.csv``, and how a path is found in it.
+"""The best constant cwnd of known paths: the table ``traces/best_windows.csv``, and the search in it.
 
-``ccgym paths best-cwnd`` makes the table by :mod:`ccgym.evaluation.best_cwnd`, which says what is best. The expert of
-kind ``best_window`` takes from it what a learner's window should be.
+``ccgym paths best-cwnd`` writes the table with :mod:`ccgym.evaluation.best_cwnd`, which defines the best window. The
+expert of kind ``best_window`` reads the target window of a learner from the table.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from ccgym.errors import CcgymError, ConfigError, PlatformError, located
 TABLE_FILE: Final = "best_windows.csv"
 """Name of the table in the folder of traces."""
 MIN_SHARE: Final = 0.2
-"""A window that gets less of the rate than this is not a target, though it may be the best."""
+"""Min throughput of a target window, as a fraction of the rate. The best window of a path can be below it."""
 
 
 class WindowRow(Strict):
-    """The best windows of one path, throughput first, and what comes of them; by power: throughput over delay.
+    """The best windows of one path and their results: by throughput, and by power (throughput over delay).
 
-    Rates in Mbit/s, delays in ms, losses as fractions, windows in packets.
+    Rates are in Mbit/s, delays in ms, losses are fractions, windows are in packets.
     """
 
     path: str
@@ -38,7 +38,7 @@ class WindowRow(Strict):
     rate_mbps: float = Field(gt=0)
     one_way_delay_ms: float = Field(ge=0)
     queue: str
-    """As a path takes it."""
+    """Queue, in the form of the argument ``queue`` of a path."""
     random_loss: float = Field(ge=0, le=1)
     window: int = Field(ge=1)
     throughput_mbps: float = Field(ge=0)
@@ -51,16 +51,16 @@ class WindowRow(Strict):
     power_rtt_p95_ms: float = Field(ge=0)
     power_loss: float = Field(ge=0, le=1)
     published: int | None = Field(default=None, ge=1)
-    """The window that Indigo's expert kept on it."""
+    """Window that Indigo's expert used on the path."""
     runs: int = Field(ge=1)
-    """Runs that the numbers are means of; 1 where nothing on the path is random."""
+    """Number of runs in the means; 1 if nothing on the path is random."""
     runtime_s: float = Field(gt=0)
     seed: int = Field(ge=0)
     """Seed of the first run."""
 
     @property
     def target(self) -> int | None:
-        """The window that an expert keeps; ``None`` where there is no good one."""
+        """The target window of an expert; ``None`` if no window is good enough."""
         return self.window if self.throughput_mbps >= MIN_SHARE * self.rate_mbps else None
 
     @field_validator("published", mode="before")
@@ -74,11 +74,11 @@ COLUMNS: Final = tuple(WindowRow.model_fields)
 
 
 def read_table(file: Path) -> dict[str, WindowRow]:
-    """The rows of a table by name of the path; empty without a file.
+    """Read the rows of a table, by name of the path; empty if the file does not exist.
 
     Raises:
-        ConfigError: It is damaged; the message names the line.
-        PlatformError: It cannot be read.
+        ConfigError: The table is damaged; the message contains the line.
+        PlatformError: The table cannot be read.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -93,7 +93,7 @@ def read_table(file: Path) -> dict[str, WindowRow]:
             f"columns {', '.join(reader.fieldnames or ())}",
             where=str(file),
             expected=", ".join(COLUMNS),
-            hint="`ccgym paths best-cwnd` writes it again",
+            hint="write the table again with `ccgym paths best-cwnd`",
         )
     rows: dict[str, WindowRow] = {}
     for cells in reader:
@@ -104,7 +104,7 @@ def read_table(file: Path) -> dict[str, WindowRow]:
 
 
 def table_text(rows: Iterable[WindowRow]) -> str:
-    """The rows as the table's text."""
+    """Return the text of a table with these rows."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -117,24 +117,24 @@ _read_once = lru_cache(maxsize=4)(read_table)
 
 
 def best_windows() -> Mapping[str, WindowRow]:
-    """The table that ccgym brings along, by name of the path; read once.
+    """Return the table that is included in ccgym, by name of the path; it is read once.
 
     Raises:
-        ConfigError: It is damaged.
+        ConfigError: The table is damaged.
     """
     return _read_once(traces_directory() / TABLE_FILE)
 
 
 def best_window_of(path: object) -> int | None:
-    """The best window of a path that is in the table, under any of its names.
+    """Return the best window of a path in the table, under any of its names.
 
-    A path of the same name but of other content is another path.
+    A path with the same name but other elements is another path.
 
     Args:
-        path: A :class:`NetworkPath`; anything else is not in the table.
+        path: A :class:`NetworkPath`; all other values are not in the table.
 
     Returns:
-        Packets of 1500 bytes, or ``None``: also where no constant window reaches :data:`MIN_SHARE`.
+        Packets of 1500 bytes; ``None`` if the path is not in the table or no window reaches :data:`MIN_SHARE`.
     """
     if not isinstance(path, NetworkPath):
         return None
@@ -147,11 +147,11 @@ def best_window_of(path: object) -> int | None:
 
 @lru_cache(maxsize=4)
 def _by_content(file: Path) -> Mapping[Any, int | None]:
-    """Windows by the elements of the path."""
+    """Return windows by the elements of the path."""
     windows: dict[Any, int | None] = {}
     for name, row in _read_once(file).items():
         try:
             windows[NetworkPath.named(name).chain] = row.target
-        except CcgymError:  # a path that the catalog no longer has
+        except CcgymError:  # a path that is no longer in the catalog
             continue
     return windows

@@ -1,4 +1,4 @@
-"""Distributions of paths with one bottleneck, whose rate and other parameters are random variables.
+"""Distributions of paths with one bottleneck. Its rate and other parameters are random variables.
 
 ::
 
@@ -16,7 +16,7 @@ The rate may change over time, as in Genet (SIGCOMM 2022)::
       min: 0.1mbps
       every: {uniform: [0s, 15s]}
 
-or go down and up in steps, as cross traffic that grows and shrinks leaves it (Muses, INFOCOM 2022)::
+or decrease and increase in steps, like the rate that varying cross traffic leaves (Muses, INFOCOM 2022)::
 
     rate:
       top: {choice: [10mbps, 100mbps]}
@@ -85,18 +85,18 @@ if TYPE_CHECKING:
 
 
 class QueueSize(Strict):
-    """How much may wait at the bottleneck (droptail): packets, or bandwidth-delay products of the drawn path."""
+    """Queue limit of the bottleneck (droptail): packets, or bandwidth-delay products of the drawn path."""
 
     packets: RandomPackets | None = None
     """Packets, rounded down."""
     bdp: RandomNumber | None = None
-    """Or bandwidth-delay products; where the rate changes, of the maximum."""
+    """Bandwidth-delay products; if the rate changes, products of the maximum rate."""
     unlimited: bool = False
-    """Or no limit."""
+    """Whether the queue has no limit."""
     round: Literal["up", "down"] = "up"
-    """How bandwidth-delay products are rounded to packets."""
+    """Direction in which bandwidth-delay products are rounded to packets."""
     min_packets: int = Field(default=1, ge=1, le=2**32)
-    """Minimum in packets, with ``bdp``."""
+    """Minimum limit in packets, with ``bdp``."""
 
     @model_validator(mode="after")
     def _one_measure(self) -> Self:
@@ -109,7 +109,7 @@ class QueueSize(Strict):
                 expected="exactly one of packets, bdp and unlimited",
             )
         if self.bdp is None and (self.round != "up" or self.min_packets != 1):
-            raise ConfigError("option-needed", "round or min_packets without bdp", expected="both with bdp only")
+            raise ConfigError("option-needed", "round or min_packets without bdp", expected="these keys only with bdp")
         return self
 
 
@@ -123,7 +123,7 @@ def _read_queue(value: Any) -> Any:
                 "unit-mismatch",
                 shown(value),
                 expected="packets, bdp or infinite",
-                hint="`kind: fixed` takes any queue that a path has",
+                hint="use `kind: fixed` for other queues of a path",
             )
         return {"packets": size.packets} if size.bdp is None else {"bdp": size.bdp}
     if isinstance(value, (int, float)):
@@ -145,17 +145,17 @@ class Bottleneck(PathDistribution):
     one_way_delay: RandomTime | None = None
     """Propagation delay, the same in each direction."""
     rtt: RandomTime | None = None
-    """Or both directions together."""
+    """Propagation delay of both directions together, in place of ``one_way_delay``."""
     queue: QueueSizeField = _ONE_BDP
-    """Queue of the bottleneck; by default one bandwidth-delay product."""
+    """Queue of the bottleneck. Default: one bandwidth-delay product."""
     loss: RandomProbability = ZERO_LOSS
     """Random loss of data packets."""
     loss_at: Literal["after_queue", "before_queue"] = "after_queue"
-    """Where packets are lost. After the queue, a lost packet has used the link; before it, it has not."""
+    """Place of the random loss. After the queue, lost packets use the link's capacity; before it, they do not."""
     jitter: RandomTime | None = None
-    """Extra delay of each data packet: evenly from zero to the drawn number, without reordering."""
+    """Extra delay of each data packet: uniform between zero and the drawn number, without reordering."""
     start_rate: RandomStartRate | None = None
-    """Rate with which the flow starts: by itself, ``of: rate``, or ``of: packets_per_rtt`` (per base RTT)."""
+    """Rate at the start of the flow: a rate, ``of: rate``, or ``of: packets_per_rtt`` (per base RTT)."""
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
@@ -187,7 +187,7 @@ class Bottleneck(PathDistribution):
 
     @cached_property
     def _draws(self) -> tuple[Sampler, Sampler | None, Sampler | None, Sampler | None, Sampler | None]:
-        """Samplers of delay, queue, loss, jitter and start rate; ``None`` for what takes no part."""
+        """Samplers of delay, queue, loss, jitter and start rate; ``None`` for unused parameters."""
         queue = self.queue.packets if self.queue.bdp is None else self.queue.bdp
         lossless = self.loss.bounds()[1] == 0.0
         optional = (queue, None if lossless else self.loss, self.jitter, self.start_rate)
@@ -204,15 +204,15 @@ class Bottleneck(PathDistribution):
         downlink: LinkDirection | None = None,
         name: str = "",
     ) -> SampledPath:
-        """Draw the rest of a path whose rate is known.
+        """Draw the other parameters of a path whose rate is known.
 
         Args:
-            rng: Where the randomness comes from.
+            rng: Source of random numbers.
             schedule: Rate or trace, and overhead, of the link.
             capacity: Steps of nanoseconds and bit/s.
-            largest_rate: The rate whose bandwidth-delay product counts, bit/s.
-            numbers: What was drawn; the rest is added.
-            downlink: The link of the acknowledgements.
+            largest_rate: The rate in the bandwidth-delay product, bit/s.
+            numbers: Drawn numbers; the call adds the other numbers.
+            downlink: The link of the ACKs.
             name: Name of the path.
         """
         draw_delay, draw_queue, draw_loss, draw_jitter, draw_start = self._draws
@@ -253,7 +253,7 @@ class Bottleneck(PathDistribution):
 
     @abstractmethod
     def _rate_rows(self) -> list[ParameterRow]:
-        """Rows of what says when the link may deliver."""
+        """Return the rows of the link's rate or trace."""
 
     @override
     def rows(self) -> list[ParameterRow]:
@@ -276,7 +276,7 @@ class Bottleneck(PathDistribution):
 
 
 class Ranges(Bottleneck):
-    """One bottleneck whose numbers are drawn."""
+    """One bottleneck with drawn parameters."""
 
     kind: Literal["ranges"] = "ranges"
     rate: RateOverTime
@@ -284,7 +284,7 @@ class Ranges(Bottleneck):
 
     @cached_property
     def _draw_rate(self) -> Sampler:
-        """Sampler of the rate that stays."""
+        """Sampler of a constant rate."""
         assert isinstance(self.rate, RandomVariable)
         return self.rate.sampler()
 
@@ -300,7 +300,7 @@ class Ranges(Bottleneck):
         return self._sampled(rng, {"rate": rate}, steps, max(value for _, value in steps), numbers)
 
     def ranges(self) -> dict[str, RandomVariable]:
-        """The numbers that are drawn from between two bounds, by the names of :meth:`rows`: the axes of a search."""
+        """Return the parameters drawn between two bounds, by the names of :meth:`rows`: the axes of a search."""
         rates = {"rate": self.rate} if isinstance(self.rate, RandomVariable) else self.rate.ranges()
         size = self.queue.packets if self.queue.bdp is None else self.queue.bdp
         numbers: dict[str, RandomVariable | None] = {
@@ -315,11 +315,11 @@ class Ranges(Bottleneck):
         return {name: number for name, number in numbers.items() if number is not None and number.is_range}
 
     def at(self, place: Mapping[str, float]) -> Ranges:
-        """The same with some of its ranges set to one value.
+        """Return a copy with some of its ranges set to one value.
 
         Args:
-            place: Where in the range each lies, from 0 to 1, by the names of :meth:`ranges`; evenly in the logarithm
-                where the range is drawn so.
+            place: Position in each range, from 0 to 1, by the names of :meth:`ranges`. The position is on a logarithmic
+                scale if the range is log-uniform.
         """
         ranges, content = self.ranges(), self.model_dump(mode="json")
         for name, part in place.items():
@@ -339,19 +339,19 @@ class Ranges(Bottleneck):
     @override
     def summary(self) -> str:
         changing = "" if isinstance(self.rate, RandomVariable) else ", changing over time"
-        return f"one bottleneck with numbers drawn from ranges{changing}"
+        return f"one bottleneck with parameters drawn from ranges{changing}"
 
 
 class Traces(Bottleneck):
-    """One bottleneck that a delivery trace drives; trace, delay, queue and loss are drawn."""
+    """One bottleneck with a delivery trace; trace, delay, queue and loss are drawn."""
 
     kind: Literal["traces"] = "traces"
     uplink: tuple[str, ...] = Field(min_length=1, max_length=10_000)
     """Traces of the data direction: names of the catalog, or files."""
     downlink: tuple[str, ...] = ()
-    """Those of the acknowledgements, one for each; by default acknowledgements are not constrained."""
+    """Traces of the ACK direction, one for each of ``uplink``. Default: no limit for ACKs."""
     weights: tuple[float, ...] = ()
-    """How often each is drawn; by default equally."""
+    """Weights of the traces. Default: equal weights."""
 
     @model_validator(mode="after")
     def _known(self) -> Self:
@@ -359,7 +359,7 @@ class Traces(Bottleneck):
             known_names(getattr(self, key), key, resolve_trace)
         if self.downlink and len(self.downlink) != len(self.uplink):
             raise ConfigError("wrong-count",
-                f"{len(self.downlink)} traces", expected=f"{len(self.uplink)}, one for each of `uplink`",
+                f"{len(self.downlink)} traces", expected=f"{len(self.uplink)}: one for each of `uplink`",
                 where="downlink",
             )  # fmt: skip
         if self.weights:
@@ -389,4 +389,4 @@ class Traces(Bottleneck):
     @override
     def summary(self) -> str:
         count = len(self.uplink)
-        return f"one bottleneck driven by {'a trace' if count == 1 else f'one of {count} traces'}"
+        return f"one bottleneck with {'a trace' if count == 1 else f'one of {count} traces'}"

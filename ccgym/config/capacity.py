@@ -20,14 +20,14 @@ Piecewise: TypeAlias = "tuple[tuple[int, Fraction], ...]"
 
 
 def exact(value: int | tuple[tuple[int, int], ...]) -> Piecewise:
-    """Make one value, or steps, exact."""
+    """Convert one value, or steps, to exact fractions."""
     if isinstance(value, tuple):
         return tuple((start, Fraction(part)) for start, part in value)
     return ((0, Fraction(value)),)
 
 
 def combine(one: Piecewise, other: Piecewise, operation: Callable[[Fraction, Fraction], Fraction]) -> Piecewise:
-    """Combine two piecewise constant functions of time, merging neighbors that are equal."""
+    """Combine two piecewise constant functions of time, and merge equal neighbors."""
     combined: list[tuple[int, Fraction]] = []
     i = j = 0
     for start in sorted({*(at for at, _ in one), *(at for at, _ in other)}):
@@ -42,7 +42,7 @@ def combine(one: Piecewise, other: Piecewise, operation: Callable[[Fraction, Fra
 
 
 def mean_rate(link: LinkDirection) -> float:
-    """Mean rate in bit/s; of steps the time mean, the last step counting as long as the one before it."""
+    """Return the mean rate in bit/s. For steps, it is the time mean; the last step is as long as the step before."""
     if link.trace is not None:
         return float(trace_mean(link.trace)[0][1])
     steps = exact(link.rate or 0)
@@ -54,13 +54,13 @@ def mean_rate(link: LinkDirection) -> float:
 
 
 def trace_mean(reference: str) -> Piecewise:
-    """Exact mean rate of a trace in bit/s; errors as in :meth:`TraceSource.load`."""
+    """Return the exact mean rate of a trace in bit/s; errors as in :meth:`TraceSource.load`."""
     trace = resolve_trace(reference).load()
     return ((0, _trace_facts(trace, None)[0]),)
 
 
 def capacity(link: LinkDirection, duration_ns: int | None = None) -> Piecewise:
-    """Capacity of a link over time; one step, with the exact mean, where that describes it."""
+    """Return the capacity of a link over time; a trace of one step has its exact mean rate."""
     if link.trace is None:
         return exact(link.rate or 0)
     mean, steps = _trace_facts(resolve_trace(link.trace).load(), duration_ns)
@@ -69,7 +69,7 @@ def capacity(link: LinkDirection, duration_ns: int | None = None) -> Piecewise:
 
 @lru_cache(maxsize=256)
 def _trace_facts(trace: _core.Trace, duration_ns: int | None) -> tuple[Fraction, Piecewise]:
-    """Exact mean rate, and capacity in steps; loaded traces are shared, so this is done once each."""
+    """Return the exact mean rate, and the capacity in steps; cached, because loaded traces are shared."""
     times = trace.times_ms
     mean = Fraction(1000 * PACKET_BITS * len(times), int(times[-1]))
     return mean, tuple((start, Fraction(rate)) for start, rate in capacity_steps(times, duration_ns))
@@ -77,12 +77,12 @@ def _trace_facts(trace: _core.Trace, duration_ns: int | None) -> tuple[Fraction,
 
 @lru_cache(maxsize=1024)
 def native_trace(name: str) -> _core.Trace:
-    """The native trace of a name, loaded once per process; errors as in :func:`resolve_trace`."""
+    """Return the native trace of a name, loaded once per process; errors as in :func:`resolve_trace`."""
     return resolve_trace(name).load()
 
 
 @lru_cache(maxsize=1024)
 def trace_facts(name: str, duration_ns: int | None) -> tuple[Fraction, list[list[int]]]:
-    """Exact mean rate of a trace in bit/s, and its capacity in steps of nanoseconds and bit/s, made once."""
+    """Return the exact mean rate of a trace in bit/s, and its capacity in steps of nanoseconds and bit/s; cached."""
     steps = capacity(LinkDirection(trace=name), duration_ns)
     return trace_mean(name)[0][1], [[start, round(rate)] for start, rate in steps]

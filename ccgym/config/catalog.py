@@ -1,14 +1,14 @@
-"""The named traces and paths of ``traces/paths.yaml``, and how a trace's name becomes a trace.
+"""The named traces and paths of ``traces/paths.yaml``, and the search of traces by name.
 
-Paths that an adversary found have names, too: ``traces/adversary.yaml`` (:mod:`ccgym.experiments.adversary`).
+Paths that an adversary found also have names: ``traces/adversary.yaml`` (:mod:`ccgym.experiments.adversary`).
 
 A trace in the catalog is either a file next to ``paths.yaml`` or *declared by construction*: a rule, its parameters,
-and the checksum of what must come out. A 60 s trace of 77.72 Mbit/s is 2.2 MB of text that one line describes, so it
-is made when it is needed. A name that is not declared is unknown.
+and the checksum of the result. A 60 s trace of 77.72 Mbit/s is 2.2 MB of text that one line describes, so ccgym
+generates it when it is needed. All other names are unknown.
 
-A trace is looked for, in this order (in a process of a cluster first among those that its driver sent):
+ccgym searches a trace in this order (a process of a cluster first searches the traces that its driver sent):
 
-1. a text with a folder in it is a file (a missing one under ``traces/`` stands for the catalog's);
+1. a text with a folder in it is a file (without that file, ``traces/NAME.trace`` is the trace of the catalog);
 2. the catalog, by name with or without ``.trace``;
 3. the folders listed in ``$CCGYM_TRACE_PATH``, separated by colons;
 4. the recorded cellular traces of the package ``mahimahi-traces``;
@@ -37,40 +37,40 @@ if TYPE_CHECKING:
 CATALOG_FILE: Final = "paths.yaml"
 """Name of the catalog in the folder of traces."""
 FOUND_FILE: Final = "adversary.yaml"
-"""Name of the file next to it with paths that `ccgym adversary` found."""
+"""Name of the file, in the same folder, with the paths that `ccgym adversary` found."""
 SEARCH_VARIABLE: Final = "CCGYM_TRACE_PATH"
-"""Environment variable with further folders of traces."""
+"""Environment variable with more folders of traces."""
 CACHE_VARIABLE: Final = "CCGYM_CACHE_DIR"
-"""Environment variable with the folder for files that can be made again."""
+"""Environment variable with the folder for files that can be generated again."""
 
 
 @dataclass(frozen=True)
 class TraceSource:
-    """Where a trace comes from: a file, or an entry of the catalog."""
+    """The source of a trace: a file, or an entry of the catalog."""
 
     name: str
-    """Its short name, without folder and ``.trace``."""
+    """Short name, without folder and ``.trace``."""
     file: Path | None
     """The file, if there is one."""
     entry: TraceEntry | None
-    """The entry, if it is in the catalog."""
+    """The entry, if the trace is in the catalog."""
     recorded: bool = False
-    """Whether it is one of the distribution's recordings."""
+    """Whether the trace is a recorded trace of the Linux distribution."""
 
     @property
     def intended(self) -> tuple[str, ...]:
-        """Codes of findings that are meant to be so: recordings have outages."""
+        """Codes of intended findings: recorded traces have outages."""
         if self.recorded:
             return ("long-gap",)
         return () if self.entry is None else self.entry.intended
 
     def load(self) -> _core.Trace:
-        """The native trace, made or read once and shared.
+        """Return the native trace. It is generated or read once and shared.
 
         Raises:
             TraceFormatError: The file is not a trace.
-            PathNotFoundError: The file is gone.
-            PlatformError: It cannot be read.
+            PathNotFoundError: The file does not exist any more.
+            PlatformError: The file cannot be read.
         """
         if self.file is None:
             assert self.entry is not None
@@ -84,9 +84,9 @@ class TraceSource:
         return _read(str(self.file), status.st_mtime_ns, status.st_size)
 
     def materialize(self) -> Path:
-        """A real file with this trace, for programs that need one; made traces go into the cache.
+        """Return a real file with this trace, for external programs. Generated traces are in the cache.
 
-        A file in the cache that is not what it was made as is made again.
+        A file in the cache whose content has changed is generated again.
 
         Raises:
             PlatformError: The cache cannot be written.
@@ -101,9 +101,9 @@ class TraceSource:
             if digest != self.entry.sha256:
                 raise TraceFormatError(
                     "trace-checksum",
-                    f"made with checksum {digest}",
+                    f"the generated trace has checksum {digest}",
                     expected=self.entry.sha256,
-                    hint="the generator or the catalog has changed; one of them is wrong",
+                    hint="check the generator and the catalog; one of them has changed",
                     where=f"trace {self.name}",
                 )
             atomic_write(target, text, parents=True)
@@ -111,7 +111,7 @@ class TraceSource:
 
 
 def _digest(file: Path) -> str:
-    """Checksum of a file; empty where it cannot be read."""
+    """Return the checksum of a file; empty if the file cannot be read."""
     try:
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError:
@@ -119,7 +119,7 @@ def _digest(file: Path) -> str:
 
 
 def keep_in_cache(file: Path, content: bytes) -> None:
-    """Make sure that a file of the cache has this content.
+    """Write a file of the cache, if it does not have this content yet.
 
     Raises:
         PlatformError: The cache cannot be written.
@@ -130,10 +130,10 @@ def keep_in_cache(file: Path, content: bytes) -> None:
 
 @cache
 def traces_directory() -> Path:
-    """The folder with ``paths.yaml``: package data of an installation, ``traces/`` of a checkout.
+    """Return the folder with ``paths.yaml``: package data of an installation, or ``traces/`` of a checkout.
 
     Raises:
-        PlatformError: Neither is there.
+        PlatformError: Neither folder exists.
     """
     package = Path(__file__).resolve().parent.parent
     candidates = (package / "_data" / "traces", package.parent / "traces")
@@ -143,13 +143,13 @@ def traces_directory() -> Path:
     raise PlatformError(
         "installation-broken",
         f"{CATALOG_FILE} is missing",
-        expected=f"it in {candidates[0]} or {candidates[1]}",
+        expected=f"the file in {candidates[0]} or {candidates[1]}",
         hint="install ccgym again",
     )
 
 
 def cache_directory() -> Path:
-    """The folder for files that can be made again: ``$CCGYM_CACHE_DIR``, or ``ccgym`` in ``$XDG_CACHE_HOME``."""
+    """Return the folder of the cache: ``$CCGYM_CACHE_DIR``, or ``ccgym`` in ``$XDG_CACHE_HOME``."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen)
@@ -158,11 +158,11 @@ def cache_directory() -> Path:
 
 
 def catalog() -> CatalogFile:
-    """The catalog, read once.
+    """Return the catalog; it is read once.
 
     Raises:
-        ConfigError: It is damaged.
-        PlatformError: It is missing.
+        ConfigError: The catalog is damaged.
+        PlatformError: The catalog is missing.
     """
     return _catalog(traces_directory())
 
@@ -171,10 +171,10 @@ def path_entry(name: str) -> tuple[str, PathEntry]:
     """Find a named path by its name or an alias.
 
     Returns:
-        Its proper name and its entry.
+        The proper name and the entry.
 
     Raises:
-        PathNotFoundError: With a suggestion.
+        PathNotFoundError: The name is unknown; the hint suggests a similar name.
     """
     names = path_names()
     proper = names.get(name)
@@ -189,16 +189,16 @@ def path_entry(name: str) -> tuple[str, PathEntry]:
 
 
 def path_names() -> Mapping[str, str]:
-    """Every name and alias of a path, with its proper name."""
+    """Return all names and aliases of paths, with the proper names."""
     return _path_names(traces_directory())
 
 
 def resolve_trace(reference: str) -> TraceSource:
-    """Find a trace by name or file; the module's text says where it looks.
+    """Find a trace by name or file, in the order that the module's docstring lists.
 
     Raises:
-        PathNotFoundError: With a suggestion.
-        PlatformError: A recorded trace whose package is not installed.
+        PathNotFoundError: The trace does not exist; the hint suggests a similar name.
+        PlatformError: The package of a recorded trace is not installed.
     """
     if reference in _RECEIVED:
         return _RECEIVED[reference]
@@ -213,7 +213,7 @@ def resolve_trace(reference: str) -> TraceSource:
             return TraceSource(name, file, None)
         if name in entries and _is_traces_directory(file.parent):
             return _from_catalog(name, entries[name])
-        hint = f"the catalog has {name!r}: write it without folder" if name in entries else ""
+        hint = f"write {name!r} without folder for the trace of the catalog" if name in entries else ""
         raise PathNotFoundError(
             "unknown-trace", f"there is no trace file {shown(reference)}", expected="a file", hint=hint
         )
@@ -238,8 +238,8 @@ def resolve_trace(reference: str) -> TraceSource:
         return TraceSource(name, Path(base), None)
     pairs = [f"{pair}.{end}" for pair in recorded.names for end in ("up", "down")]
     if base in recorded.names:
-        raise _unknown(reference, f"{base}.up or {base}.down", "the path of both has that name")
-    hint = "traces are not made from names: `ccgym paths make constant --rate … -o FILE`"
+        raise _unknown(reference, f"{base}.up or {base}.down", "use this name only for the path with both traces")
+    hint = "generate a trace file: `ccgym paths make constant --rate … -o FILE`"
     raise _unknown(
         reference, "a name from `ccgym paths --traces`, or a file", did_you_mean(name, [*entries, *pairs], hint)
     )
@@ -250,15 +250,15 @@ def _unknown(reference: str, expected: str, hint: str = "") -> PathNotFoundError
 
 
 _RECEIVED: Final[dict[str, TraceSource]] = {}
-"""Traces that came from another process, by what their paths call them."""
+"""Traces received from another process, by their names in paths."""
 
 
 def receive_trace(reference: str, content: bytes) -> None:
-    """Know a trace that another process has as a file.
+    """Add a trace that another process has as a file.
 
     Args:
-        reference: What paths call it.
-        content: The file's.
+        reference: Name of the trace in paths.
+        content: Content of the file.
 
     Raises:
         PlatformError: The cache cannot be written.
@@ -282,7 +282,7 @@ def _is_file(file: Path) -> bool:
 
 def _is_traces_directory(folder: Path) -> bool:
     try:
-        # In a checkout, and in its docs, traces are also called traces/NAME.trace.
+        # In a checkout and in the docs, the name of a trace can also be traces/NAME.trace.
         return folder == Path(traces_directory().name) or folder.resolve() == traces_directory()
     except (OSError, ValueError, RuntimeError):
         return False
@@ -295,7 +295,7 @@ def _catalog(folder: Path) -> CatalogFile:
     further = validate(load_yaml(found), FoundPaths).paths if found.is_file() else {}
     if twice := sorted(read.paths.keys() & further.keys()):
         raise ConfigError(
-            "duplicate", f"the path {twice[0]!r} in {file.name} too", expected="each name once", where=str(found)
+            "duplicate", f"the path {twice[0]!r}, also in {file.name}", expected="each name once", where=str(found)
         )
     return read.model_copy(update={"paths": {**read.paths, **further}})
 

@@ -16,19 +16,19 @@ from ccgym.units import parse_probability
 
 
 class Rule(Strict):
-    """How a trace is made: by the function of :mod:`ccgym.tracetools.generate` that is called as the kind."""
+    """The rule that generates a trace: ``kind`` is the name of a function in :mod:`ccgym.tracetools.generate`."""
 
     kind: Literal["constant", "poisson", "cellular"]
     rate: RateField
-    """Mean rate; of ``poisson`` that after the cold start."""
+    """Mean rate; for ``poisson``, the mean rate after the cold start."""
     duration: PeriodField = DEFAULT_DURATION_NS
     seed: int = Field(default=0, ge=0)
-    """Root of what is random."""
+    """Seed of the random numbers."""
     cold_start: TimeField = 0
-    """Length of the slow beginning of ``poisson``."""
+    """Duration of the slow start of ``poisson``."""
 
     def times(self) -> Times:
-        """The trace's lines."""
+        """Return the lines of the trace."""
         if self.kind == "constant":
             return generate.constant(self.rate, self.duration)
         if self.kind == "cellular":
@@ -40,16 +40,16 @@ class TraceEntry(Strict):
     """A trace of the catalog."""
 
     file: str | None = None
-    """Next to the catalog; or else the rule that makes it is given."""
+    """File in the folder of the catalog; ``None`` if a rule is given."""
     rule: Rule | None = None
     lines: int = Field(ge=1)
     last_ms: int = Field(ge=1)
-    """The last line, which is the period, ms."""
+    """Value of the last line, ms: the period of the trace."""
     sha256: str = Field(pattern=r"[0-9a-f]{64}")
     nominal_rate: RateField | None = None
-    """The rate it is said to have."""
+    """The stated rate of the trace."""
     intended: tuple[str, ...] = ()
-    """Codes of findings that are meant to be so; see :func:`ccgym.tracetools.check.check_trace`."""
+    """Codes of intended findings; see :func:`ccgym.tracetools.check.check_trace`."""
     source: str
     license: str
 
@@ -61,26 +61,26 @@ class TraceEntry(Strict):
 
 
 class Recorded(Strict):
-    """Recorded traces that a package of the distribution brings."""
+    """Recorded traces in a package of the Linux distribution."""
 
     package: str
     directory: str
-    """Where it puts them."""
+    """Folder in which the package installs the traces."""
     names: tuple[str, ...]
-    """Their names; each stands for NAME.up and NAME.down."""
+    """Names of the traces; each name has two files, NAME.up and NAME.down."""
     source: str
     license: str
 
 
 class PublishedResult(Strict):
-    """What a report published for a scheme on a path."""
+    """Published result of a scheme on a path."""
 
     scheme: str = ""
-    """ccgym's name of the scheme; in the catalog it is the key."""
+    """Name of the scheme in ccgym; in the catalog, the key."""
     label: str
-    """The report's name of the scheme."""
+    """Name of the scheme in the report."""
     runs: int = Field(ge=1)
-    """Number of runs that the means are of."""
+    """Number of runs in the means."""
     throughput_mbps: float = Field(ge=0)
     """Mean average throughput, Mbit/s."""
     delay_p95_ms: float = Field(ge=0)
@@ -88,7 +88,7 @@ class PublishedResult(Strict):
     loss: Annotated[float, BeforeValidator(parse_probability)]
     """Mean loss, a fraction."""
     each: tuple[tuple[float, float, Annotated[float, BeforeValidator(parse_probability)]], ...] = ()
-    """Every run, if the report has them: throughput, Mbit/s; 95th percentile of the one-way delay, ms; loss."""
+    """All runs, if the report contains them: throughput, Mbit/s; 95th percentile of one-way delay, ms; loss."""
 
 
 class PathEntry(Strict):
@@ -100,11 +100,11 @@ class PathEntry(Strict):
     path: dict[str, Any]
     """Arguments of :class:`ccgym.config.path.NetworkPath`."""
     calibration_error: ProbabilityField | None = None
-    """How far the emulation is from the real path: mean relative error of throughput and p95 delay over schemes."""
+    """Mean relative error of throughput and p95 delay over schemes, between the emulation and the real path."""
     expert_cwnd: int | None = Field(default=None, ge=1)
-    """Window in packets that Indigo's expert kept on it."""
+    """Window in packets that Indigo's expert used on the path."""
     published: Mapping[str, PublishedResult] = Field(default={})
-    """What a report published, by ccgym's name of the scheme."""
+    """Published results, by the name of the scheme in ccgym."""
     published_source: str = ""
 
 
@@ -117,6 +117,6 @@ class CatalogFile(Strict):
 
 
 class FoundPaths(Strict):
-    """The content of ``adversary.yaml``, which `ccgym adversary` writes: further paths of the catalog."""
+    """The content of ``adversary.yaml``, which `ccgym adversary` writes: more paths of the catalog."""
 
     paths: dict[str, PathEntry]

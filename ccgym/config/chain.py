@@ -1,4 +1,4 @@
-"""A chain of elements, and what follows from it: links, rates, delays, the bandwidth-delay product, traces."""
+"""A chain of elements, and its properties: links, rates, delays, bandwidth-delay product, traces."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ _Make = TypeVar("_Make", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class CompiledPath:
-    """A path as the native core takes it."""
+    """A path in the form that the native core reads."""
 
     uplink: list[dict[str, Any]]
-    """Elements that data crosses, in that order."""
+    """Elements in the order in which data crosses them."""
     downlink: list[dict[str, Any]]
-    """Elements that acknowledgements cross, in that order."""
+    """Elements in the order in which ACKs cross them."""
     facts: dict[str, Any]
     """``capacity``: pairs of nanoseconds and bit/s; ``base_rtt``: nanoseconds."""
     traces: dict[str, _core.Trace] = field(repr=False)
-    """The traces that the elements name."""
+    """The traces of the elements, by name."""
     links: tuple[dict[str, Any], ...] = ()
-    """Of a path of several links: ``name``, ``uplink`` and ``downlink`` of each. The two above are then those of all
-    links in a row."""
+    """For a path of several links: ``name``, ``uplink`` and ``downlink`` of each link. The two attributes above then
+    contain the elements of all links in a row."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Uplink, downlink and facts, or links and facts: what goes into the simulator's JSON."""
+        """Return uplink, downlink and facts, or links and facts, for the simulator's JSON."""
         if self.links:
             return {"uplink": [], "downlink": [], "links": list(self.links), "facts": self.facts}
         return {"uplink": self.uplink, "downlink": self.downlink, "facts": self.facts}
 
     def elements(self) -> dict[str, list[dict[str, Any]]]:
-        """Elements of each direction of each link, by the names that the native core gives them."""
+        """Return the elements of each direction of each link, by the link's name in the native core."""
         if not self.links:
             return {"uplink": self.uplink, "downlink": self.downlink}
         return {
@@ -64,12 +64,12 @@ _MADE: Final[WeakKeyDictionary[Chain, dict[Any, Any]]] = WeakKeyDictionary()
 
 
 def once(make: _Make) -> _Make:
-    """A function of a path, called once for many runs that share the path, as long as its trace files do not change."""
+    """Cache the result of a function of a path until its trace files change; many runs can share a path."""
 
     @wraps(make)
     def made(path: Chain, *arguments: Any) -> Any:
         known = _MADE.setdefault(path, {})
-        # A trace is the same object until its file is written again.
+        # A trace stays the same object until its file is written again.
         key = (make, arguments, *path.traces().values())
         if key not in known:
             known[key] = make(path, *arguments)
@@ -84,7 +84,7 @@ class Chain(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     chain: tuple[ElementField, ...] = ()
-    """The elements, the outermost first; the sender sits inside the last one. Of several links, those of all."""
+    """The elements, the outermost first; the last one is next to the sender. Several links: elements of all links."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}: {'; '.join(' '.join(line.split()) for line in str(self).splitlines())}"
@@ -102,36 +102,35 @@ class Chain(BaseModel):
 
     @property
     def queue(self) -> AnyQueue | None:
-        """Queue of the data direction's slowest link; ``None`` without a link."""
+        """Queue of the slowest link of the data direction; ``None`` if there is no link."""
         return min(self.data_links, key=mean_rate).queue if self.data_links else None
 
     @property
     def mean_rate_mbps(self) -> float:
-        """Mean rate of the data direction's slowest link in Mbit/s; infinite without a link.
+        """Mean rate of the slowest link of the data direction in Mbit/s; infinite if there is no link.
 
-        Of a trace: 12 · lines / period. Of steps: the mean over the time until a last step that lasts as long as the
-        one before it.
+        For a trace: 12 · lines / period. For steps: the time mean; the last step is as long as the step before it.
         """
         return min((mean_rate(link) / 1e6 for link in self.data_links), default=math.inf)
 
     @property
     def base_rtt_ns(self) -> int:
-        """Round-trip propagation delay in nanoseconds; where it changes, the smallest."""
+        """Round-trip propagation delay in nanoseconds; the minimum, if the delay changes."""
         return int(min(value for _, value in self.rtt_steps()))
 
     @property
     def base_rtt_ms(self) -> float:
-        """Round-trip propagation delay in milliseconds; where it changes, the smallest."""
+        """Round-trip propagation delay in milliseconds; the minimum, if the delay changes."""
         return self.base_rtt_ns / NS_PER_MS
 
     @property
     def one_way_delay_ms(self) -> float:
-        """Propagation delay of the data direction in milliseconds; where it changes, the smallest."""
+        """Propagation delay of the data direction in milliseconds; the minimum, if the delay changes."""
         return float(min(value for _, value in self._delay_steps("uplink"))) / NS_PER_MS
 
     @property
     def loss(self) -> float:
-        """Random loss of the data direction, all independent elements together; where it changes, the first."""
+        """Random loss of the data direction, over all independent elements; the first value, if the loss changes."""
         passed = 1.0
         for element in self.chain:
             if isinstance(element, Loss) and element.direction == "uplink":
@@ -147,14 +146,14 @@ class Chain(BaseModel):
         return steps
 
     def rtt_steps(self) -> Piecewise:
-        """Round-trip propagation delay over time: (from when, how long), nanoseconds."""
+        """Return the round-trip propagation delay over time: (start, delay), nanoseconds."""
         return combine(self._delay_steps("uplink"), self._delay_steps("downlink"), lambda a, b: a + b)
 
     @property
     def bdp_packets(self) -> Fraction:
-        """Bandwidth-delay product in packets of 1500 bytes, exactly; the largest where rate or delay change.
+        """Exact bandwidth-delay product in packets of 1500 bytes; the maximum, if rate or delay change.
 
-        0 without a link.
+        0 if there is no link.
         """
         if not self.data_links:
             return Fraction(0)
@@ -164,20 +163,20 @@ class Chain(BaseModel):
         return max(value for _, value in products) / (PACKET_BITS * NS_PER_S)
 
     def facts(self, duration_ns: int | None = None) -> dict[str, Any]:
-        """What is true of the chain, for the native core: ``capacity`` and ``base_rtt``.
+        """Return facts about the chain for the native core: ``capacity`` and ``base_rtt``.
 
         Args:
-            duration_ns: How long the capacity must last; by default one period of a trace.
+            duration_ns: Duration of the capacity. Default: one period of a trace.
         """
         capacities = [capacity(link, duration_ns) for link in self.data_links]
         available = reduce(lambda one, other: combine(one, other, min), capacities) if capacities else ()
         return {"base_rtt": self.base_rtt_ns, "capacity": [[start, round(rate)] for start, rate in available]}
 
     def chain_in_packets(self) -> list[AnyElement]:
-        """The chain, with packets in place of limits in bandwidth-delay products.
+        """Return the chain with limits in packets in place of bandwidth-delay products.
 
         Raises:
-            ConfigError: There is such a limit, and the path has no delay.
+            ConfigError: A limit is in bandwidth-delay products, but the path has no delay.
         """
         return self._in_packets(self.chain)
 
@@ -185,23 +184,23 @@ class Chain(BaseModel):
         return [one.in_packets(lambda: self.bdp_packets) if isinstance(one, Link) else one for one in chain]
 
     def compiled(self, chain: Sequence[AnyElement], direction: Direction) -> list[dict[str, Any]]:
-        """Some of the elements for the native core, in the order in which packets of a direction cross them."""
+        """Return elements for the native core, in the order in which packets of a direction cross them."""
         crossed = reversed(chain) if direction == "uplink" else chain
         compiled = (element.compiled(direction) for element in self._in_packets(crossed))
         return [spec for spec in compiled if spec is not None]
 
     def traces(self) -> dict[str, _core.Trace]:
-        """The native traces that the path uses, by the name under which the compiled path mentions them."""
+        """Return the native traces of the path, by their names in the compiled path."""
         return {name: resolve_trace(name).load() for name in self.trace_names()}
 
     def trace_names(self) -> tuple[str, ...]:
-        """The traces that the path uses, as they were written."""
+        """Return the names of the path's traces, as written."""
         links = [element.toward(way) for element in self.chain if isinstance(element, Link) for way in DIRECTIONS]
         return tuple(dict.fromkeys(link.trace for link in links if link is not None and link.trace is not None))
 
     @property
     def limits_flows(self) -> bool:
-        """Whether something keeps a greedy flow from growing for ever: a link, or what drops data."""
+        """Whether an element stops the growth of a greedy flow: a link, or an element that drops data."""
         from ccgym import _core
 
         uplink, downlink = (json.dumps(self.compiled(self.chain, direction)) for direction in DIRECTIONS)

@@ -1,4 +1,4 @@
-"""Rates that change over time, as path distributions draw them; see :mod:`ccgym.config.bottleneck`."""
+"""Rates that change over time, drawn by path distributions; see :mod:`ccgym.config.bottleneck`."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from ccgym.errors import ConfigError
 from ccgym.units import NS_PER_MS, NS_PER_S, format_time
 
 MAX_RATE_STEPS: Final = 100_000
-"""A rate that changes more often in one path is refused."""
+"""Max number of changes of the rate in one path."""
 
 Steps: TypeAlias = "list[list[int]]"
 """A rate over time: pairs of nanoseconds and bit/s."""
 
 
 class Changing(Strict):
-    """A rate that changes at regular times; each value is drawn between the two bounds of the episode."""
+    """A rate that changes at regular intervals; each value is drawn between the two bounds of the episode."""
 
     max: RandomRate
-    """The episode's upper bound."""
+    """Upper bound of an episode."""
     min: RandomRate
-    """The episode's lower bound, truncated at the drawn upper bound."""
+    """Lower bound of an episode, truncated at the drawn upper bound."""
     every: RandomTime
-    """Time between changes, rounded up to the grid; zero never changes."""
+    """Time between changes, rounded up to the grid; zero: the rate never changes."""
     grid: PeriodField = 100 * NS_PER_MS
-    """Changes happen at whole multiples of this."""
+    """Time unit of changes: they happen at whole multiples of it."""
     log: bool = False
-    """Values are drawn evenly by their logarithm, so that a rate often becomes a multiple of itself."""
+    """Whether values are drawn uniformly by their logarithm, so that a rate often changes by a factor."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -49,7 +49,7 @@ class Changing(Strict):
         return self
 
     def draw(self, rng: np.random.Generator, duration_ns: int, numbers: dict[str, float]) -> Steps:
-        """Draw how the rate changes; the time mean and what else is drawn goes into the numbers."""
+        """Draw the rate over time; add its time mean and the other drawn values to ``numbers``."""
         high = self.max.sampler()(rng)
         low = self._min(rng, high)
         step = math.ceil(self.every.sampler()(rng) / self.grid) * self.grid
@@ -58,7 +58,7 @@ class Changing(Strict):
             raise ConfigError(
                 "too-large",
                 f"{count} changes of the rate in {format_time(duration_ns)}",
-                expected=f"{MAX_RATE_STEPS} or fewer",
+                expected=f"at most {MAX_RATE_STEPS}",
                 where="rate",
             )
         parts = rng.random(count)
@@ -82,29 +82,29 @@ class Changing(Strict):
         return min(number.sampler()(rng), high)
 
     def ranges(self) -> dict[str, RandomVariable]:
-        """What is drawn, by the names of :meth:`rows`."""
+        """Return the random variables, by the names of :meth:`rows`."""
         return {"rate.max": self.max, "rate.min": self.min, "rate.every": self.every}
 
     def rows(self) -> list[ParameterRow]:
-        """The same as text."""
+        """Return the random variables as text."""
         more = ("", ", up to rate.max", f", on a grid of {format_time(self.grid)}")
         return [parameter_row(name, one, text) for (name, one), text in zip(self.ranges().items(), more, strict=True)]
 
 
 class Staircase(Strict):
-    """A rate that goes down in equal steps and up again, over and over: what cross traffic leaves that grows and
-    shrinks and reacts to nothing."""
+    """A rate that repeatedly decreases and increases in equal steps, like the rate that remains next to cross traffic
+    that varies without reacting to congestion."""
 
     top: RandomRate
     """The highest rate."""
     bottom: float = Field(default=0.01, gt=0, le=1)
-    """The lowest, as a fraction of the highest."""
+    """The lowest rate, as a fraction of the highest."""
     period: PeriodField
-    """Time down and up again."""
+    """Time of one decrease and one increase."""
     steps: int = Field(default=11, ge=2, le=1000)
-    """Steps down, and as many up; of equal length."""
+    """Number of steps of the decrease, and of the increase. All steps have equal length."""
     begin: RandomNumber = RandomVariable(PLAIN, "uniform", (0.0, 1.0), written={"uniform": [0, 1]})
-    """Where in the period an episode begins, as a fraction of it; 0: at the top, 0.5: at the bottom."""
+    """Position in the period at the start of an episode, as a fraction; 0: at the top, 0.5: at the bottom."""
 
     @model_validator(mode="after")
     def _long_enough(self) -> Self:
@@ -112,13 +112,13 @@ class Staircase(Strict):
             raise ConfigError(
                 "out-of-range",
                 f"{format_time(self.period)} for {2 * self.steps} steps",
-                expected="a millisecond or more for each",
+                expected="at least one millisecond per step",
                 where="period",
             )
         return self
 
     def draw(self, rng: np.random.Generator, duration_ns: int, numbers: dict[str, float]) -> Steps:
-        """The rate over time, from the top that is drawn; the time mean goes into the numbers."""
+        """Draw the top and return the rate over time; add its time mean to ``numbers``."""
         top = self.top.sampler()(rng)
         length = self.period // (2 * self.steps)
         place = self.begin.sampler()(rng) % 1.0 * 2 * self.steps
@@ -131,17 +131,17 @@ class Staircase(Strict):
         return steps
 
     def _rate(self, top: float, step: int) -> int:
-        """The rate of a step of the period: down through ``steps`` values, then up."""
+        """Return the rate of a step of the period: first ``steps`` decreasing values, then increasing values."""
         place = step % (2 * self.steps)
         depth = min(place, 2 * self.steps - 1 - place) / (self.steps - 1)
         return max(1, round(top * (1.0 - (1.0 - self.bottom) * depth)))
 
     def ranges(self) -> dict[str, RandomVariable]:
-        """What is drawn, by the names of :meth:`rows`."""
+        """Return the random variables, by the names of :meth:`rows`."""
         return {"rate.top": self.top}
 
     def rows(self) -> list[ParameterRow]:
-        """The same as text."""
+        """Return the random variables as text."""
         low = f"; in {self.steps} steps to {100 * self.bottom:g} % of it and up again in {format_time(self.period)}"
         return [parameter_row("rate.top", self.top, low)]
 
@@ -159,4 +159,4 @@ RateOverTime: TypeAlias = Annotated[
     | Annotated[Staircase, Tag("staircase")],
     Discriminator(_kind),
 ]
-"""A rate that stays, or one that changes."""
+"""A constant rate, or a rate that changes."""

@@ -1,4 +1,4 @@
-"""Where configurations are found: files, those of the current directory, and those that come with ccgym."""
+"""Search of configurations: files, the current directory, and configurations that are included in ccgym."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Final
 from ccgym.errors import NotFoundError, did_you_mean, shown
 
 DIRECTORY: Final = "configs"
-"""Where configurations are looked for by name, below the current directory."""
+"""Folder, in the current directory, in which configurations are searched by name."""
 
 FOLDERS: Final = (".", "ablations")
-"""The folders of it that are searched."""
+"""Subfolders that are searched."""
 
 FORMER: Final = {"weaknesses": "stress_tests"}
-"""Names of the last release, and what they are now."""
+"""Names of the last release, and their new names."""
 
 PACKAGED: Final = (Path(__file__).parents[1] / "_data" / DIRECTORY).resolve()
-"""The directory of those that come with ccgym."""
+"""Folder of the configurations that are included in ccgym."""
 
 
 def packaged_config(config: str | os.PathLike[str], folders: Sequence[str] = FOLDERS) -> Path | None:
-    """The configuration of that name that comes with ccgym: ``aurora``, ``aurora.yaml`` or ``configs/aurora.yaml``."""
+    """Return a configuration that is included in ccgym: ``aurora``, ``aurora.yaml`` or ``configs/aurora.yaml``."""
     given = Path(config)
     name = given.name if given.suffix == ".yaml" else f"{given.name}.yaml"
     for folder in folders:
@@ -34,15 +34,15 @@ def packaged_config(config: str | os.PathLike[str], folders: Sequence[str] = FOL
 
 
 def find_config(config: str | os.PathLike[str], where: str = "config", folders: Sequence[str] = FOLDERS) -> Path:
-    """Find a configuration by file or by name: here, in ``./configs``, and among those that come with ccgym.
+    """Find a configuration by file or name: in this folder, in ``./configs``, then in the folder included in ccgym.
 
     Args:
         config: A file, or a name: ``aurora``, ``aurora.yaml``, ``configs/aurora.yaml``.
-        where: The option or argument, for errors.
-        folders: The folders within ``configs`` that names are looked for in.
+        where: Name of the option or argument, for errors.
+        folders: Subfolders of ``configs`` in which names are searched.
 
     Raises:
-        NotFoundError: There is none; the nearest name is suggested.
+        NotFoundError: The configuration does not exist; the hint suggests a similar name.
     """
     given = Path(config)
     for folder in (Path(), *(Path(DIRECTORY, name) for name in folders)):
@@ -57,8 +57,8 @@ def find_config(config: str | os.PathLike[str], where: str = "config", folders: 
     known = sorted({file.stem for place in places for file in place.glob("*.yaml")})
     raise NotFoundError(
         "unknown-configuration",
-        f"no configuration is called {shown(str(config))}",
+        f"there is no configuration {shown(str(config))}",
         expected=f"a YAML file, or one of {', '.join(known)}",
-        hint=did_you_mean(given.stem, known) if packaged_config(renamed, folders) is None else f"now: {renamed}",
+        hint=did_you_mean(given.stem, known) if packaged_config(renamed, folders) is None else f"use {renamed}",
         where=where,
     )

@@ -1,8 +1,8 @@
-"""Curricula: distributions of paths that change while training goes on.
+"""Curricula: distributions of paths that change during training.
 
-A trainer asks :meth:`Curriculum.distribution` from time to time, with its progress from 0 to 1, gives the answer to its
-environments, and puts :meth:`Curriculum.state_dict` into its checkpoints. An ordinary distribution is a curriculum that
-never changes, of one stage; in YAML a curriculum in stages is::
+A trainer regularly calls :meth:`Curriculum.distribution` with its progress from 0 to 1, sets the result in its
+environments, and stores :meth:`Curriculum.state_dict` in its checkpoints. An ordinary distribution is a curriculum with
+one stage, which never changes. A curriculum in stages, in YAML::
 
     paths:
       kind: stages
@@ -32,22 +32,22 @@ from ccgym.errors import ConfigError, shown
 
 @runtime_checkable
 class Curriculum(Protocol):
-    """What a trainer needs of a curriculum. It may learn from what it gets, or just follow a plan."""
+    """Interface of a curriculum for trainers. A curriculum follows a plan, or adapts to measured results."""
 
     def distribution(self, progress: float) -> PathDistribution:
-        """The distribution to draw from now on; ``progress`` is the share of the training steps done, from 0 to 1."""
+        """Return the current distribution; ``progress`` is the completed fraction of training steps, from 0 to 1."""
         ...
 
     def level(self) -> float:
-        """A number for the log: the stage, counted from 0, or another measure of progress."""
+        """Return a number for the log: the stage, counted from 0, or another measure of progress."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint must hold, as JSON."""
+        """Return the state for a checkpoint, as JSON data."""
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint. Raises :class:`~ccgym.errors.ConfigError` for the state of another curriculum."""
+        """Restore a checkpoint. Raises :class:`~ccgym.errors.ConfigError` for the state of another curriculum."""
         ...
 
 
@@ -55,7 +55,7 @@ class Stage(Strict):
     """One stage of a plan."""
 
     until: float = Field(gt=0, le=1)
-    """Share of the training steps after which the next stage begins; 1 in the last one."""
+    """Fraction of the training steps at which the stage ends; 1 in the last stage."""
     paths: PathDistributionField
 
 
@@ -70,7 +70,7 @@ class Stages(Strict):
         for place, (one, other) in enumerate(zip(self.stages, self.stages[1:], strict=False)):
             if one.until >= other.until:
                 raise ConfigError("order-wrong",
-                    f"{other.until:g} after {one.until:g}", expected="strictly increasing shares",
+                    f"{other.until:g} after {one.until:g}", expected="strictly increasing fractions",
                     where=f"stages[{place + 1}].until",
                 )  # fmt: skip
         if self.stages[-1].until != 1.0:
@@ -81,59 +81,59 @@ class Stages(Strict):
         return self
 
     def summary(self) -> str:
-        """One line of text."""
+        """Return one line of text."""
         return f"a curriculum of {len(self.stages)} stages"
 
     def rows(self) -> list[ParameterRow]:
-        """The numbers that the stages draw."""
+        """Return the parameters of all stages."""
         return [
             row for place, stage in enumerate(self.stages) for row in prefixed(f"stages[{place}].", stage.paths.rows())
         ]
 
     def describe(self) -> dict[str, Any]:
-        """``summary``, ``numbers`` as a distribution has them, and ``stages``: end and summary of each."""
+        """Return ``summary``, ``numbers`` as in a distribution, and ``stages``: end and summary of each stage."""
         stages = [{"until": stage.until, "summary": stage.paths.summary()} for stage in self.stages]
         return {"summary": self.summary(), "numbers": self.rows(), "stages": stages}
 
 
 @dataclass
 class Staged:
-    """The curriculum of a plan. It never goes back to an earlier stage."""
+    """The curriculum of a plan. It never returns to an earlier stage."""
 
     stages: tuple[Stage, ...]
     stage: int = 0
-    """The present one, counted from 0."""
+    """The current stage, counted from 0."""
 
     def distribution(self, progress: float) -> PathDistribution:
-        """The distribution of the stage that ``progress`` lies in."""
+        """Return the distribution of the stage at ``progress``."""
         while self.stage < len(self.stages) - 1 and progress >= self.stages[self.stage].until:
             self.stage += 1
         return self.stages[self.stage].paths
 
     def level(self) -> float:
-        """The stage."""
+        """Return the stage."""
         return float(self.stage)
 
     def state_dict(self) -> dict[str, Any]:
-        """The stage, and how many there are."""
+        """Return the stage and the number of stages."""
         return {"kind": "stages", "stage": self.stage, "stages": len(self.stages)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on in a stage; refuse the state of another plan."""
+        """Restore the stage; refuse the state of another plan."""
         stage = state.get("stage")
         if state.get("stages") != len(self.stages) or not isinstance(stage, int) or stage < 0:
             raise ConfigError(
                 "resume-changed",
                 f"the state of a curriculum of {shown(state.get('stages'))} stages",
-                expected=f"one of {len(self.stages)}",
-                hint="the configuration has changed since the checkpoint",
+                expected=f"the state of {len(self.stages)} stages",
+                hint="use the configuration of the checkpoint; it has changed since",
                 where="curriculum",
             )
         self.stage = min(stage, len(self.stages) - 1)
 
 
 AnyCurriculum: TypeAlias = Stages | GapSearch | GapBins
-"""Every curriculum, as data."""
+"""All curricula, as data."""
 
 CURRICULA: Final[Mapping[str, type[Strict]]] = kinds_of(AnyCurriculum)
 """The curricula by ``kind``."""
@@ -166,14 +166,14 @@ class _Holder(Strict):
 
 
 def read_paths(value: object) -> PathDistribution | AnyCurriculum:
-    """Understand ``paths:`` however it is given. Raises :class:`ConfigError`."""
+    """Read ``paths:`` in any form. Raises :class:`ConfigError`."""
     if isinstance(value, (PathDistribution, AnyCurriculum)):
         return value
     return validate(Loaded({"paths": value}), _Holder).paths
 
 
 def curriculum_of(paths: PathDistribution | AnyCurriculum) -> Curriculum:
-    """A fresh curriculum for ``paths:``."""
+    """Return a new curriculum for ``paths:``."""
     if isinstance(paths, GapSearch):
         return Searched(paths)
     if isinstance(paths, GapBins):

@@ -1,6 +1,6 @@
-"""What the models have in common that the native core declares (:mod:`ccgym.config.models`).
+"""Base classes of the models that the native core declares (:mod:`ccgym.config.models`).
 
-A declaration says type, unit, range, default and help of each parameter. Only what concerns several parameters is here.
+A declaration contains type, unit, range, default and help of each parameter. Rules for several parameters are here.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from ccgym.config.quantities import Limit, RateSteps
 from ccgym.errors import ConfigError, did_you_mean, shown
 
 Direction: TypeAlias = Literal["uplink", "downlink"]
-"""``uplink`` carries the data: from the sender outwards. ``downlink`` carries the acknowledgements."""
+"""``uplink`` carries the data from the sender. ``downlink`` carries the ACKs."""
 
 DIRECTIONS: Final[tuple[Direction, ...]] = get_args(Direction)
-"""Both directions, that of the data first."""
+"""Both directions, the data direction first."""
 
 MAX_ELEMENTS: Final = 100
-"""Elements of a path; longer chains are refused."""
+"""Max number of elements of a path."""
 
 Short: TypeAlias = str | int | float | list[Any]
-"""What a short form may be, for JSON Schema."""
+"""Types of short forms, for JSON Schema."""
 
 _SLOT: Final = re.compile(r"\{(\w+)(?::([^|}]*)\|([^}]*))?\}")
 
 
 class Strict(BaseModel):
-    """Unknown keys and infinite numbers are errors, and nothing changes afterward."""
+    """Base of immutable models; unknown keys and infinite numbers are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
@@ -53,18 +53,18 @@ class Declared(Strict):
     """A model whose fields the native core declares."""
 
     WORDS: ClassVar[str] = ""
-    """Describes it to people; ``{name}`` is a field as it is written, ``{name:yes|no}`` one of two texts."""
+    """Description for users; ``{name}`` is a field as written, ``{name:yes|no}`` one of two texts."""
 
     def __repr_args__(self) -> Iterable[tuple[str, Any]]:
         return self.model_dump(mode="json", exclude_defaults=True).items()
 
     def native(self) -> dict[str, Any]:
-        """All fields except those that are ``None``, as plain data in base units: what the core takes."""
+        """Return all fields that are not ``None``, as plain data in base units for the core."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: plain(value) for name, value in values.items() if value is not None}
 
     def words(self) -> str:
-        """A few words."""
+        """Describe the object in a few words."""
         written = self.model_dump(mode="json")
 
         def text(slot: re.Match[str]) -> str:
@@ -78,8 +78,8 @@ class Declared(Strict):
 
 
 def plain(value: Any) -> Any:
-    """A field's value as plain data for the core."""
-    if isinstance(value, (int, float, str)):  # most are, and asking for a model takes longer
+    """Return the value of a field as plain data for the core."""
+    if isinstance(value, (int, float, str)):  # most values; the check for a model is slower
         return value
     if isinstance(value, Declared):
         return value.native()
@@ -91,7 +91,7 @@ def plain(value: Any) -> Any:
 
 
 def steps_in_words(written: Any) -> str:
-    """A value, or steps in time, as they are written."""
+    """Return a value, or steps in time, as text."""
     if not isinstance(written, list):
         return "none" if written is None else str(written)
     first = ", ".join(f"{value} from {start}" for start, value in written[:4])
@@ -102,7 +102,7 @@ def steps_in_words(written: Any) -> str:
 
 
 def kinds_of(union: Any, tag: str = "kind") -> dict[str, Any]:
-    """The models of a union by the value of their tag."""
+    """Return the models of a union, by the value of their tag."""
     return {model.model_fields[tag].default: model for model in get_args(union)}
 
 
@@ -111,11 +111,11 @@ class OneOf:
     """Metadata of a union of models: reads short forms, and refuses an unknown kind with a suggestion."""
 
     what: str
-    """The noun for one of them, in errors."""
+    """Noun for a member of the union, in errors."""
     short: Callable[[Any, Mapping[str, Any]], Any] | None = None
-    """Turns what a user may write, and the models by kind, into a mapping with the tag; the models check the rest."""
+    """Converts a short form, given the models by kind, to a mapping with the tag; the models check the rest."""
     tag: str = "kind"
-    """The key that holds the kind."""
+    """The key of the kind."""
 
     def __get_pydantic_core_schema__(self, union: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         kinds = kinds_of(union, self.tag)
@@ -145,17 +145,17 @@ class OneOf:
 
 
 class Element(Declared):
-    """A path element: where a packet meets it, and what the core makes of it there."""
+    """A path element: the direction of its packets, and its form for the core."""
 
     direction: Direction = "uplink"
-    """The packets that it concerns."""
+    """The direction of the packets that the element affects."""
 
     def concerns(self, direction: Direction) -> bool:
-        """Whether packets of this direction meet it."""
+        """Return whether the element affects packets of this direction."""
         return self.direction in ("both", direction)
 
     def compiled(self, direction: Direction) -> dict[str, Any] | None:
-        """The native ``ElementSpec`` for one direction, or ``None`` if packets of that direction pass untouched."""
+        """Return the native ``ElementSpec`` for one direction; ``None`` if packets of this direction are unaffected."""
         if not self.concerns(direction):
             return None
         native = self.native()
@@ -163,20 +163,20 @@ class Element(Declared):
         return native
 
     def describe(self, direction: Direction) -> str | None:
-        """A few words for one direction, or ``None``."""
+        """Describe one direction in a few words; ``None`` if packets of this direction are unaffected."""
         return self.words() if self.concerns(direction) else None
 
     def mirrored(self) -> Self:
-        """The same as it is for a flow in the other direction."""
+        """Return the element for a flow in the other direction."""
         other = {"uplink": "downlink", "downlink": "uplink"}
         return self.model_copy(update={"direction": other.get(self.direction, self.direction)})
 
 
 class DelayBase(Element):
-    """A delay concerns both directions unless it says otherwise."""
+    """A delay; by default, it affects both directions."""
 
     direction: Literal["both", "uplink", "downlink"] = "both"  # type: ignore[assignment]
-    """The packets that it concerns; mahimahi's always concerns both."""
+    """The direction of the packets that the delay affects; in mahimahi, always both."""
 
 
 class QueueBase(Declared):
@@ -194,7 +194,7 @@ class QueueBase(Declared):
 
 
 class LinkDirectionBase(Declared):
-    """When one direction of a bottleneck may deliver: the core's ``schedule``."""
+    """Delivery times of one direction of a bottleneck: the core's ``schedule``."""
 
     if TYPE_CHECKING:
         queue: QueueBase
@@ -206,7 +206,7 @@ class LinkDirectionBase(Declared):
     )
     rate: RateSteps | None = Field(
         default=None,
-        description="Or a rate without a file: wire bits per second, packets serialized one after the other.",
+        description="A rate in place of a trace: wire bits per second, packets serialized one after the other.",
     )
 
     @model_validator(mode="after")
@@ -215,11 +215,11 @@ class LinkDirectionBase(Declared):
             found = "both a trace and a rate" if self.trace is not None else "neither a trace nor a rate"
             raise ConfigError("exactly-one", found, expected="exactly one of the two")
         if self.trace is not None and self.device_packets:
-            raise ConfigError("options-conflict", "device_packets with a trace", expected="them only with a rate")
+            raise ConfigError("options-conflict", "device_packets with a trace", expected="device_packets with a rate")
         return self
 
     def in_packets(self, bdp_packets: Callable[[], Fraction]) -> Self:
-        """The same with packets in place of bandwidth-delay products of the path."""
+        """Return a copy with limits in packets in place of bandwidth-delay products of the path."""
         sizes = {name: size for name, size in self.queue if isinstance(size, Limit) and size.bdp is not None}
         if not sizes:
             return self
@@ -228,21 +228,21 @@ class LinkDirectionBase(Declared):
         return self.model_copy(update={"queue": queue})
 
     def compiled(self, once: bool) -> dict[str, Any]:
-        """The native ``ElementSpec``."""
+        """Return the native ``ElementSpec``."""
         native = self.native()
         trace, rate = native.pop("trace", None), native.pop("rate", None)
         schedule = {"kind": "rate", "rate": rate} if trace is None else {"kind": "trace", "name": trace, "once": once}
         return {"kind": "link", "schedule": schedule, **native}
 
     def describe(self) -> str:
-        """A few words."""
+        """Describe the direction in a few words."""
         rate = self.model_dump(mode="json", include={"rate"})["rate"]
         schedule = f"trace {self.trace}" if self.trace is not None else f"link {steps_in_words(rate)}"
         return f"{schedule}, {self.queue.words()}"
 
 
 class LinkBase(Declared):
-    """A bottleneck of two directions, each of which may be open."""
+    """A bottleneck with two directions; each direction can be without limit."""
 
     if TYPE_CHECKING:
         uplink: LinkDirectionBase | None = None
@@ -250,50 +250,50 @@ class LinkBase(Declared):
         once: bool = False
 
     def toward(self, direction: Direction) -> LinkDirectionBase | None:
-        """The given direction of the link."""
+        """Return the given direction of the link."""
         return self.uplink if direction == "uplink" else self.downlink
 
     def in_packets(self, bdp_packets: Callable[[], Fraction]) -> Self:
-        """The same with packets in place of bandwidth-delay products of the path."""
+        """Return a copy with limits in packets in place of bandwidth-delay products of the path."""
         links: dict[str, Any] = {
             way: link.in_packets(bdp_packets) for way in DIRECTIONS if (link := self.toward(way)) is not None
         }
         return self.model_copy(update=links)
 
     def compiled(self, direction: Direction) -> dict[str, Any] | None:
-        """The native ``ElementSpec`` for one direction, or ``None`` if packets of that direction pass untouched."""
+        """Return the native ``ElementSpec`` for one direction; ``None`` if packets of this direction are unaffected."""
         link = self.toward(direction)
         return None if link is None else link.compiled(self.once)
 
     def describe(self, direction: Direction) -> str | None:
-        """A few words for one direction, or ``None``."""
+        """Describe one direction in a few words; ``None`` if packets of this direction are unaffected."""
         link = self.toward(direction)
         return None if link is None else link.describe() + (" (once)" if self.once else "")
 
     def mirrored(self) -> Self:
-        """The same as it is for a flow in the other direction."""
+        """Return the element for a flow in the other direction."""
         return self.model_copy(update={"uplink": self.downlink, "downlink": self.uplink})
 
 
 class TransferSizeBase(Declared):
-    """A law of sizes, which the native core draws from for what draws outside a run, too."""
+    """A law of transfer sizes. The native core draws all sizes, also outside a run."""
 
     def mean_bytes(self) -> float:
-        """The mean, bytes. Raises ValueError where the values do not fit each other."""
+        """Return the mean, bytes. Raises ValueError if the values do not match each other."""
         return _core.mean_size(json.dumps(self.native()))
 
     def sampler(self, uniform: Callable[[], float]) -> Callable[[], int]:
-        """Draws sizes, bytes, from what ``uniform`` gives: numbers from 0 up to, not including, 1."""
+        """Return a function that draws sizes, bytes; ``uniform`` returns numbers from 0 to below 1."""
         law = json.dumps(self.native())
         return lambda: _core.draw_size(law, uniform)
 
 
 class FlowBase(Strict):
-    """A flow; its form for the core depends on the path."""
+    """Base of flows. The form of a flow for the core depends on the path."""
 
 
 class HostBase(Declared):
-    """A host may be the name of one of :data:`HOSTS`."""
+    """A host; it can be given as a name of :data:`HOSTS`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -319,14 +319,14 @@ HOSTS: Final[dict[str, dict[str, Any]]] = {
     "kernel": {"wakeup": "20us", "batch": 2},
     "quic": {"wakeup": "2ms", "batch": 10, "busy": "100us"},
 }
-"""Hosts by name, as measured (``docs/guides/flows.md#hosts``)."""
+"""Hosts by name, with measured values (``docs/guides/flows.md#hosts``)."""
 
 
 # --- Agents -------------------------------------------------------------------------------------------------------
 
 
 class OrName(Declared):
-    """May be written as just a name."""
+    """Base of models that can be given as a name only."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -334,7 +334,7 @@ class OrName(Declared):
 
 
 class FeatureBase(OrName):
-    """A feature may be the name of a signal with usual bounds."""
+    """A feature; it can be given as the name of a signal with usual bounds."""
 
     @model_validator(mode="before")
     @classmethod
@@ -350,7 +350,7 @@ class FeatureBase(OrName):
                 "key-missing",
                 f"{value['signal']} without clip",
                 expected="clip: [min, max], the bounds of the observation space",
-                hint=f"without one: {', '.join(USUAL_BOUNDS)}, as they are",
+                hint=f"clip is optional only for unchanged signals of: {', '.join(USUAL_BOUNDS)}",
             )
         bounds, empty = usual
         return {"empty": empty, **value, "clip": list(bounds)}
@@ -369,11 +369,11 @@ USUAL_BOUNDS: Final[dict[str, tuple[tuple[float, float], float]]] = {
     "phase_drain": ((0.0, 1.0), 0.0),
     "phase_probe": ((0.0, 1.0), 0.0),
 }
-"""Bounds and empty value of signals that are used as they are; the first three as PCC-RL publishes them."""
+"""Bounds and empty value of unchanged signals; for the first three, the published values of PCC-RL."""
 
 
 class InnerBase(OrName):
-    """The scheme below may be its name."""
+    """The inner scheme of an agent; it can be given as a name."""
 
     @model_validator(mode="before")
     @classmethod

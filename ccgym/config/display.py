@@ -1,4 +1,4 @@
-"""What notebooks show of objects: a table and perhaps a small picture, as HTML that needs nothing else."""
+"""Display of objects in notebooks: a table and optionally a small picture, as self-contained HTML."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from html import escape
 
 
 def html_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], picture: str = "") -> str:
-    """A line and a table below it, for ``_repr_html_``.
+    """Return a title and a table below it, for ``_repr_html_``.
 
     Args:
-        title: The line.
+        title: The line above the table.
         head: Names of the columns with their units; may be empty.
-        rows: Texts. Those of the first column are on the left, the others on the right.
+        rows: Texts. The first column is aligned left, the other columns right.
         picture: SVG below the table.
     """
 
@@ -28,11 +28,11 @@ def html_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], p
 
 
 def sparklines(curves: Sequence[tuple[str, Sequence[float]]], label: str) -> str:
-    """Curves over time in one small picture, from zero to the largest value: SVG.
+    """Draw curves over time in one small picture, from zero to the largest value; return SVG.
 
     Args:
-        curves: The color of each, and its values at equal distances.
-        label: What they are, below the picture.
+        curves: Color of each curve, and its values at equal time steps.
+        label: Text below the picture.
     """
     width, height = 420, 60
     top = max((value for _, values in curves for value in values), default=0.0) or 1.0

@@ -1,4 +1,4 @@
-"""Distributions of paths: what an environment draws its links from.
+"""Distributions from which an environment draws its paths.
 
 In YAML, ``paths:`` is one of
 
@@ -8,11 +8,11 @@ In YAML, ``paths:`` is one of
 
   =================  ================================================================================
   ``ranges``         one bottleneck whose parameters are random variables (:mod:`ccgym.config.bottleneck`)
-  ``traces``         the same, driven by a trace
+  ``traces``         one bottleneck with a delivery trace
   ``fixed``          one path
-  ``named``          paths of the catalog (`ccgym paths`), or given in any other way
-  ``links``          several links in a row, each drawn from a distribution of its own
-  ``extended``       another distribution, with further elements or other queues
+  ``named``          paths of the catalog (`ccgym paths`), or paths in any other form
+  ``links``          several links in a row, each drawn from its own distribution
+  ``extended``       another distribution, with more elements or other queues
   ``mixture``        other distributions, by weight
   =================  ================================================================================
 
@@ -61,7 +61,7 @@ from ccgym.errors import CcgymError, ConfigError, did_you_mean, shown
 
 @lru_cache(maxsize=1)
 def presets() -> Mapping[str, Mapping[str, Any]]:
-    """The distributions of ``configs/paths`` by name; ``source`` says where each comes from."""
+    """Return the distributions of ``configs/paths`` by name; ``source`` is the origin of each."""
     return {file.stem: load_yaml(file).data for file in sorted((PACKAGED / "paths").glob("*.yaml"))}
 
 
@@ -71,10 +71,10 @@ class _Listed(PathDistribution):
     @property
     @abstractmethod
     def _paths(self) -> tuple[NetworkPath, ...]:
-        """The list."""
+        """The paths."""
 
     def _weights(self) -> tuple[float, ...]:
-        """How often each is drawn; nothing for equally."""
+        """Return the weight of each path; empty: equal weights."""
         return ()
 
     @cached_property
@@ -83,7 +83,7 @@ class _Listed(PathDistribution):
 
     @cached_property
     def _made(self) -> dict[tuple[int, int], SampledPath]:
-        """Compiled paths by place and duration."""
+        """Compiled paths by index and duration."""
         return {}
 
     @override
@@ -135,7 +135,7 @@ class Named(_Listed):
     names: tuple[str, ...] = Field(min_length=1, max_length=10_000)
     """Names of the catalog, mahimahi command lines, YAML files or traces."""
     weights: tuple[float, ...] = ()
-    """How often each is drawn; by default equally."""
+    """Weight of each path. Default: equal weights."""
 
     @model_validator(mode="after")
     def _known(self) -> Self:
@@ -159,15 +159,15 @@ class Named(_Listed):
 
 
 class Links(PathDistribution):
-    """Several links in a row, the sender's first; flows have routes over them."""
+    """Several links in a row, the sender's link first; flows have routes over them."""
 
     kind: Literal["links"] = "links"
     links: dict[str, PathDistributionField] = Field(min_length=1, max_length=1000)
-    """What each is drawn from, in their order, by the names that routes mention."""
+    """Distribution of each link, in the order of the links, by the names that routes use."""
 
     @model_validator(mode="after")
     def _in_a_row(self) -> Self:
-        self.sample(np.random.default_rng(0))  # a name that is none, or a link of several, is refused at once
+        self.sample(np.random.default_rng(0))  # refuses invalid names and nested links at once
         return self
 
     @override
@@ -190,31 +190,31 @@ class Part(Strict):
     """A part of a mixture."""
 
     weight: float = Field(default=1.0, gt=0, le=1e12)
-    """How often it is drawn, against the other parts' weights."""
+    """Weight of the part, relative to the weights of the other parts."""
     paths: PathDistributionField
 
 
 class Extended(PathDistribution):
-    """Another distribution, with other queues, or with further elements at the sender's end of each path."""
+    """Another distribution, with other queues, or with more elements at the sender's end of each path."""
 
     kind: Literal["extended"] = "extended"
     paths: PathDistributionField
     queue: QueueSizeField | None = None
     """Replaces the queues of ``ranges`` and ``traces``."""
     elements: tuple[ElementField, ...] = Field(default=(), max_length=100)
-    """Elements as in a path, the outermost first. Links that limit the rate belong into ``paths``."""
+    """Elements as in a path, the outermost first. Write links that limit the rate in ``paths``."""
 
     @model_validator(mode="after")
     def _transparent(self) -> Self:
         if self.queue is None and not self.elements:
-            raise ConfigError("key-missing", "paths that nothing is added to", expected="elements, or a queue")
+            raise ConfigError("key-missing", "extended paths without changes", expected="elements, or a queue")
         for place, element in enumerate(self.elements):
             if isinstance(element, (Delay, Link)):
                 raise ConfigError("paths-unsuitable",
-                    f"a {element.kind}", expected="elements that leave rate and base round trip as they are",
+                    f"a {element.kind}", expected="elements that do not change rate and base RTT",
                     where=f"elements[{place}]",
                 )  # fmt: skip
-        _ = self._changed  # what has no queue to replace is refused at once
+        _ = self._changed  # refuses distributions without a replaceable queue at once
         return self
 
     @cached_property
@@ -234,8 +234,8 @@ class Extended(PathDistribution):
             return drawn
         if drawn.links:
             raise ConfigError("paths-unsuitable",
-                "elements around several links", where="elements", expected="them around single links",
-                hint="in `kind: links`, each link may be `kind: extended`",
+                "elements around several links", where="elements", expected="elements around single links",
+                hint="use `kind: extended` for single links in `kind: links`",
             )  # fmt: skip
         first, last = self._made
         elements = (*(drawn.origin if isinstance(drawn.origin, tuple) else drawn.path().chain), *self.elements)
@@ -253,7 +253,7 @@ class Extended(PathDistribution):
 
 
 def _with_queue(paths: PathDistribution, queue: QueueSize) -> PathDistribution:
-    """The distribution with this queue in place of its own."""
+    """Return the distribution with this queue in place of its own queue."""
     if isinstance(paths, (Ranges, Traces)):
         changes: dict[str, Any] = {"queue": queue}
     elif isinstance(paths, Mixture):
@@ -263,7 +263,7 @@ def _with_queue(paths: PathDistribution, queue: QueueSize) -> PathDistribution:
     else:
         raise ConfigError("paths-unsuitable",
             f"paths of kind {getattr(paths, 'kind', type(paths).__name__)}", where="paths",
-            expected="ranges, traces or mixtures of them, whose queues can be replaced",
+            expected="paths with a replaceable queue: ranges, traces or mixtures of them",
         )  # fmt: skip
     return type(paths).model_validate({**dict(paths), **changes})
 
@@ -297,7 +297,7 @@ class Mixture(PathDistribution):
 
 
 def _read(value: object) -> object:
-    """Turn the short forms into mappings, and refuse an unknown ``kind`` with a suggestion."""
+    """Convert the short forms to mappings, and refuse an unknown ``kind`` with a suggestion."""
     if isinstance(value, str):
         if value in presets():
             return {key: part for key, part in presets()[value].items() if key != "source"}
@@ -311,13 +311,13 @@ def _read(value: object) -> object:
         elif {"rate", "trace", "mahimahi", "named", "chain", "links"}.isdisjoint(value):
             raise ConfigError("key-missing", "paths without kind", expected=kinds)
         else:
-            hint = "one path is `kind: fixed` with `path:`, drawn numbers are `kind: ranges`"
+            hint = "write `kind: fixed` with `path:` for one path, or `kind: ranges` for drawn parameters"
             raise ConfigError("key-missing", "paths without kind", expected=kinds, hint=hint)
     return value
 
 
 def refuse_unknown_kind(kind: object, kinds: Iterable[str]) -> None:
-    """Raise :class:`ConfigError` for a kind of paths that is none of these."""
+    """Raise :class:`ConfigError` if ``kind`` is none of ``kinds``."""
     known = tuple(kinds)
     if kind not in known:
         raise ConfigError(
@@ -337,20 +337,20 @@ def _one_path(text: str) -> NetworkPath:
         raise ConfigError(
             "unknown-path",
             error.found,
-            expected=f"paths: one of {', '.join(presets())}, a path like `ccgym paths` lists, or a mapping with kind",
+            expected=f"paths: one of {', '.join(presets())}, a path of `ccgym paths`, or a mapping with kind",
             hint=hint,
         ) from None
 
 
 AnyDistribution: TypeAlias = Ranges | Traces | Fixed | Named | Links | Extended | Mixture
-"""Every distribution."""
+"""All distributions."""
 
 PathDistributionField: TypeAlias = Annotated[
     AnyDistribution,
     Field(discriminator="kind"),
     BeforeValidator(_read, json_schema_input_type=AnyDistribution | str | dict[str, Any]),
 ]
-"""A distribution in a model, given in any of the ways above except ``stages``."""
+"""A distribution in a model, in any of the forms above except ``stages``."""
 
 KINDS: Final[Mapping[str, type[Strict]]] = kinds_of(AnyDistribution)
 """The distributions by ``kind``."""
@@ -366,10 +366,10 @@ class _Holder(Strict):
 
 
 def read_distribution(value: object) -> PathDistribution:
-    """Understand a distribution however it is given: a preset's name, a path, a mapping, or a distribution.
+    """Read a distribution in any form: the name of a preset, a path, a mapping, or a distribution.
 
     Raises:
-        ConfigError: It is none of these, or wrong.
+        ConfigError: The value is none of these, or is invalid.
     """
     if isinstance(value, PathDistribution):
         return value

@@ -1,4 +1,4 @@
-"""What agents are made of below whole models: amounts with units, signals and their functions, operations, bounds."""
+"""Values in the models of agents: amounts with units, signals and their functions, operations, bounds."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def read_amount(value: Any) -> float:
     """Read a constant: a number in the signal's unit, or a quantity (times to s, rates to bit/s, sizes to packets).
 
     Raises:
-        UnitError: A text that is not a quantity.
-        ConfigError: Not a finite number.
+        UnitError: The text is not a quantity.
+        ConfigError: The value is not a finite number.
     """
     if isinstance(value, str):
         text = value.strip()
@@ -40,7 +40,7 @@ def read_amount(value: Any) -> float:
             return sign * (parse_time(magnitude) / NS_PER_S)
         except UnitError as error:
             raise UnitError(error.code,
-                error.found, expected="a number in the signal's unit, or a quantity like 200ms, 10mbps or 50p",
+                error.found, expected="a number in the unit of the signal, or a quantity like 200ms, 10mbps or 50p",
                 hint=error.hint,
             ) from None  # fmt: skip
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
@@ -49,7 +49,7 @@ def read_amount(value: Any) -> float:
 
 
 def read_expression(value: Any) -> str:
-    """Read ``SIGNAL`` or ``FUNCTION(SIGNAL, n)``; blanks are set as the core prints them. Raises ConfigError."""
+    """Read ``SIGNAL`` or ``FUNCTION(SIGNAL, n)``, with spaces as the core writes them. Raises ConfigError."""
     match = _EXPRESSION.fullmatch(value.strip()) if isinstance(value, str) and len(value) <= 200 else None
     if match is None:
         raise ConfigError(
@@ -69,10 +69,10 @@ def read_operand(value: Any) -> float | str:
 
 
 def read_operation(value: Any) -> str:
-    """Read ``"/2"``, ``"*1.25"``, ``"+10"``, ``"-10"``; ``×``, ``÷`` and bare numbers (``+10``) are understood.
+    """Read ``"/2"``, ``"*1.25"``, ``"+10"``, ``"-10"``; ``×``, ``÷`` and plain numbers (``+10``) are accepted, too.
 
     Raises:
-        ConfigError: It is none of these, or divides or multiplies by zero.
+        ConfigError: The value is none of these, or its factor is zero.
     """
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         value = f"{'-' if value < 0 else '+'}{abs(value):.12g}"  # YAML reads +10 as a number
@@ -105,10 +105,10 @@ def _read_bounds(value: Any) -> tuple[float, float]:
 ExpressionField: TypeAlias = Annotated[str, BeforeValidator(read_expression)]
 """``SIGNAL`` or ``FUNCTION(SIGNAL, n)``."""
 OperandField: TypeAlias = Annotated[float | str, BeforeValidator(read_operand, json_schema_input_type=str | float)]
-"""A number in the signal's unit, a quantity, or an expression."""
+"""A number in the unit of the signal, a quantity, or an expression."""
 BoundsField: TypeAlias = Annotated[
     tuple[float, float], BeforeValidator(_read_bounds, json_schema_input_type=list[str | float])
 ]
 """Two finite numbers or quantities, the smaller first."""
 OperationField: TypeAlias = Annotated[str, BeforeValidator(read_operation, json_schema_input_type=str | float)]
-"""One operation on the value in force."""
+"""One operation on the current value."""

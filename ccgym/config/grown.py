@@ -1,22 +1,22 @@
-"""Curricula whose mixture of paths grows by what is measured: Genet's search, and paths ordered by difficulty.
+"""Curricula that add paths to a mixture by measured results: Genet's search, and paths ordered by difficulty.
 
 ::
 
     paths:
-      kind: gap_search              # Genet: every 72,000 steps the paths where the policy loses most to BBR join
+      kind: gap_search              # Genet: every 72,000 steps, add the path with the largest gap to BBR
       paths: genet_rl3
       every: 72000
       baseline: bbr
 
     paths:
-      kind: gap_bins                # paths where Cubic comes close to the oracle first, the others later
+      kind: gap_bins                # first the paths where Cubic is close to the oracle, the others later
       paths: genet_rl3
       bounds: [210.5, 314.7, 410, 498]
 
 A *point* is a distribution of ``kind: ranges`` in which every range is set to one value: a mapping from the names of
-:meth:`~ccgym.config.bottleneck.Ranges.ranges` to places from 0 to 1. How the rate changes is still drawn. The *gap* at
-a point is a difference of two mean rewards per decision, by the agent's own reward. The trainer measures it
-(:mod:`ccgym.training.gaps`), and tells the curriculum, which stays data: what it was told goes into checkpoints.
+:meth:`~ccgym.config.bottleneck.Ranges.ranges` to positions from 0 to 1. Changes of the rate are still drawn. The *gap*
+at a point is the difference of two mean rewards per decision, computed with the agent's reward. The trainer measures
+the gaps (:mod:`ccgym.training.gaps`). The curriculum only stores the results, which are part of checkpoints.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from ccgym.config.sampled_path import ParameterRow, PathDistribution
 from ccgym.errors import ConfigError, shown
 
 Point: TypeAlias = dict[str, float]
-"""Where in its range each number lies, from 0 to 1, by name."""
+"""Position of each parameter in its range, from 0 to 1, by name."""
 
 
 class GrowingPlan(Strict):
-    """What both kinds have in common: where paths come from at first, and how the mixture grows."""
+    """Base of both kinds: the first source of paths, and the growth of the mixture."""
 
     kind: str
     paths: PathDistributionField
-    """Ranges that points are taken from, and that the policy is measured on."""
+    """Ranges from which points are drawn and on which the policy is measured."""
     weight: float = Field(default=0.3, gt=0, lt=1)
-    """Share of the mixture that what joins gets; the shares of all others shrink by as much."""
+    """Share of a new part in the mixture; the shares of all other parts are multiplied by 1 − ``weight``."""
 
     @model_validator(mode="after")
     def _has_axes(self) -> Self:
@@ -59,24 +59,24 @@ class GrowingPlan(Strict):
 
     @property
     def space(self) -> Ranges:
-        """The distribution, of the one kind that it can be."""
+        """The distribution as :class:`Ranges`."""
         assert isinstance(self.paths, Ranges)
         return self.paths
 
     @abstractmethod
     def summary(self) -> str:
-        """One line of text."""
+        """Return one line of text."""
 
     def rows(self) -> list[ParameterRow]:
-        """The numbers that are drawn."""
+        """Return the drawn parameters."""
         return self.paths.rows()
 
     def describe(self) -> dict[str, Any]:
-        """``summary``: one line; ``numbers``: rows as a distribution has them."""
+        """Return ``summary``: one line; ``numbers``: rows as in a distribution."""
         return {"summary": self.summary(), "numbers": self.rows()}
 
     def grown(self, parts: Sequence[PathDistribution]) -> PathDistribution:
-        """The mixture of parts that joined one after the other."""
+        """Return the mixture of parts that were added one after the other."""
         if len(parts) == 1:
             return parts[0]
         weights = grown_weights(len(parts), self.weight)
@@ -84,10 +84,10 @@ class GrowingPlan(Strict):
 
 
 def grown_weights(count: int, weight: float) -> list[float]:
-    """The shares of parts that joined one after the other: each with ``weight``, by which the others shrink.
+    """Return the shares of parts that were added one after the other, each with ``weight``.
 
     Args:
-        count: How many, the first one included.
+        count: Number of parts, including the first one.
         weight: From 0 to 1.
     """
     shares = [1.0]
@@ -97,42 +97,42 @@ def grown_weights(count: int, weight: float) -> list[float]:
 
 
 class GapSearch(GrowingPlan):
-    """Genet: points where a baseline's reward most exceeds the policy's are searched for repeatedly, and join."""
+    """Genet: repeatedly search the point with the largest gap between a baseline's reward and the policy's; add it."""
 
     kind: Literal["gap_search"] = "gap_search"
     every: int = Field(default=72_000, ge=1)
     """Training steps between searches."""
     baseline: str = "bbr"
-    """Scheme whose mean reward, minus the policy's, is to be large. ``oracle`` is the gap to the optimum."""
+    """Scheme for the gap: its mean reward minus the policy's mean reward. ``oracle``: the gap to the optimum."""
     traces: int = Field(default=10, ge=1, le=1000)
-    """Episodes that a gap is the mean of, the same for both."""
+    """Number of episodes in the mean of a gap; the baseline and the policy run the same episodes."""
     random: int = Field(default=10, ge=1, le=1000)
-    """Points of a search that are drawn at random, before any is chosen by the model of the gap."""
+    """Number of random points of a search, before the model of the gap chooses points."""
     guided: int = Field(default=5, ge=0, le=1000)
-    """Points where mean and uncertainty of a Gaussian process promise most."""
+    """Number of points that a Gaussian process chooses by its mean and uncertainty."""
     kappa: float = Field(default=20.0, ge=0, le=1e6)
-    """Weight of the uncertainty: what is maximized is mean + kappa × standard deviation."""
+    """Weight of the uncertainty: the search maximizes mean + kappa × standard deviation."""
 
     @override
     def summary(self) -> str:
         return (
-            f"{self.paths.summary()}; every {self.every:,} steps the one of {self.random + self.guided} points joins "
-            f"where {self.baseline}'s reward most exceeds the policy's"
+            f"{self.paths.summary()}; every {self.every:,} steps, one of {self.random + self.guided} points is added: "
+            f"the point with the largest gap between {self.baseline}'s reward and the policy's"
         )
 
 
 class GapBins(GrowingPlan):
-    """Paths drawn once, and ordered by how much better one scheme is than another there."""
+    """Paths that are drawn once and ordered by the gap between two schemes."""
 
     kind: Literal["gap_bins"] = "gap_bins"
     better: str = "oracle"
-    """Scheme whose mean reward, minus that of ``worse``, is the difficulty."""
+    """The better scheme. The difficulty is its mean reward minus the mean reward of ``worse``."""
     worse: str = "cubic"
     bounds: tuple[float, ...] = Field(min_length=1, max_length=100)
-    """Gaps between bins, ascending, in the reward's unit per decision. Bins join in this order, evenly over the
-    training."""
+    """Gaps at the bounds of bins, ascending, in the unit of the reward per decision. Bins are added in this order, at
+    equal intervals of the training."""
     pool: int = Field(default=256, ge=2, le=4096)
-    """Points that are drawn and measured, in one episode each, before training begins."""
+    """Number of points that are drawn and measured, in one episode each, before training begins."""
 
     @model_validator(mode="after")
     def _ascending(self) -> Self:
@@ -149,8 +149,8 @@ class GapBins(GrowingPlan):
     @override
     def summary(self) -> str:
         return (
-            f"{self.paths.summary()}; {self.pool} of them join in {len(self.bounds) + 1} bins, "
-            f"those first where {self.worse} is closest to {self.better}"
+            f"{self.paths.summary()}; {self.pool} paths are added in {len(self.bounds) + 1} bins, "
+            f"first the paths where {self.worse} is closest to {self.better}"
         )
 
 
@@ -162,35 +162,35 @@ class Searched:
     points: list[Point] = field(default_factory=list)
 
     def distribution(self, progress: float) -> PathDistribution:
-        """The mixture of ranges and points, whatever the progress."""
+        """Return the mixture of ranges and points; it does not depend on ``progress``."""
         return self.plan.grown([self.plan.paths, *(self.plan.space.at(point) for point in self.points)])
 
     def level(self) -> float:
-        """How many points joined."""
+        """Return the number of added points."""
         return float(len(self.points))
 
     def state_dict(self) -> dict[str, Any]:
-        """The points."""
+        """Return the points."""
         return {"kind": self.plan.kind, "points": [dict(point) for point in self.points]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over points; refuse the state of another curriculum."""
+        """Restore the points; refuse the state of another curriculum."""
         (self.points,) = _of_kind(state, self.plan, [state.get("points")])
 
 
 @dataclass
 class Binned:
-    """The curriculum of bins: before they are filled, the ranges themselves."""
+    """The curriculum of bins. Before the bins are filled, it is the distribution of the ranges."""
 
     plan: GapBins
     bins: list[list[Point]] = field(default_factory=list)
-    """By difficulty, the easiest first; only those with points."""
+    """Bins with points, ordered by difficulty, the easiest first."""
     joined: int = 1
     _made: dict[int, PathDistribution] = field(default_factory=dict, repr=False)
-    """Mixtures by how many bins joined: they are asked for after every update."""
+    """Cached mixtures by number of added bins; every update of the training needs the mixture."""
 
     def distribution(self, progress: float) -> PathDistribution:
-        """The mixture of the bins that joined; the last joins before the last share of the training."""
+        """Return the mixture of the added bins. Of n bins, bin k (from 0) is added at k/n of the training."""
         if not self.bins:
             return self.plan.paths
         while self.joined < len(self.bins) and progress >= self.joined / len(self.bins):
@@ -203,7 +203,7 @@ class Binned:
         return Mixture(parts=tuple(Part(paths=self.plan.space.at(point)) for point in points))
 
     def fill(self, points: Sequence[Point], gaps: Sequence[float]) -> None:
-        """Put measured points into the bins."""
+        """Sort measured points into the bins."""
         bins: list[list[Point]] = [[] for _ in range(len(self.plan.bounds) + 1)]
         for point, gap in zip(points, gaps, strict=True):
             bins[sum(gap >= bound for bound in self.plan.bounds)].append(point)
@@ -211,16 +211,16 @@ class Binned:
         self._made.clear()
 
     def level(self) -> float:
-        """The bin that joined last, counted from 0."""
+        """Return the bin that was added last, counted from 0."""
         return float(self.joined - 1)
 
     def state_dict(self) -> dict[str, Any]:
-        """The bins, and how many joined."""
+        """Return the bins, and the number of added bins."""
         bins = [[dict(point) for point in points] for points in self.bins]
         return {"kind": self.plan.kind, "bins": bins, "joined": self.joined}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over bins; refuse the state of another curriculum."""
+        """Restore the bins; refuse the state of another curriculum."""
         self.bins, joined = _of_kind(state, self.plan, [state.get("bins"), state.get("joined")])
         self.joined = int(joined)
         self._made.clear()
@@ -231,8 +231,8 @@ def _of_kind(state: Mapping[str, Any], plan: GapSearch | GapBins, parts: list[An
         raise ConfigError(
             "resume-changed",
             f"the state of a curriculum of kind {shown(state.get('kind'))}",
-            expected=f"one of kind {plan.kind}",
-            hint="the configuration has changed since the checkpoint",
+            expected=f"a state of kind {plan.kind}",
+            hint="use the configuration of the checkpoint; it has changed since",
             where="curriculum",
         )
     return parts

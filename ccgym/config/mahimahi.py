@@ -1,6 +1,6 @@
-"""mahimahi's command line: its one reader, for paths and for ``ccgym shell``.
+"""The reader of mahimahi's command line, for paths and for ``ccgym shell``.
 
-The grammar is that of mahimahi 0.98 and its master (ravinet/mahimahi @ae477d4: ``delayshell.cc``, ``lossshell.cc``,
+The grammar is from mahimahi 0.98 and its master (ravinet/mahimahi @ae477d4: ``delayshell.cc``, ``lossshell.cc``,
 ``onoffshell.cc``, ``intermittentshell.cc``, ``linkshell.cc``):
 
 =====================================================  ===============================================================
@@ -14,11 +14,11 @@ The grammar is that of mahimahi 0.98 and its master (ravinet/mahimahi @ae477d4: 
 ``mm-meter [options]``                                 accepted; it has no effect
 =====================================================  ===============================================================
 
-The left-most tool is the outermost. Options of ``mm-link`` may stand anywhere after it, up to ``--``, as GNU getopt
-permutes them. Where mahimahi silently ignores or cuts something (unknown queue arguments, decimals in them, options
-that a second ``mm-link`` was meant to have), this reader refuses it and says why.
+The left-most tool is the outermost. Options of ``mm-link`` can be anywhere after it, up to ``--``, because GNU getopt
+permutes them. In some cases mahimahi silently ignores or cuts a word: unknown queue arguments, decimals in queue
+arguments, options for a second ``mm-link``. This reader refuses such words and explains why.
 
-``ccgym shell`` needs this module before anything else runs: it imports pydantic's models only where they are built.
+``ccgym shell`` needs this module at its start, so the module imports pydantic's models only when they are built.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ TOOLS: Final = ("mm-delay", "mm-loss", "mm-onoff", "mm-intermittent", "mm-link",
 """The shells that describe a path."""
 
 MAX_LENGTH: Final = 100_000
-"""Longer command lines are refused."""
+"""Max characters of a command line."""
 
 MAX_SHELLS: Final = 100
-"""Longer chains of shells are refused."""
+"""Max number of shells in a chain."""
 
 TICK_NS: Final = NS_PER_MS
-"""mahimahi's clock counts whole milliseconds."""
+"""Tick of mahimahi's clock, which counts whole milliseconds."""
 
 OVERHEAD: Final = 4
-"""Bytes that mahimahi charges per packet in addition to its IP length: the prefix of its TUN device."""
+"""Bytes that mahimahi adds to the IP length of every packet: the prefix of its TUN device."""
 
 _WAYS: Final[tuple[Direction, ...]] = ("uplink", "downlink")
 _WITH_VALUE: Final = tuple(f"--{way}-{what}" for what in ("log", "queue", "queue-args") for way in _WAYS)
@@ -63,21 +63,21 @@ _TRACES: Final = "two traces: mm-link UPLINK-TRACE DOWNLINK-TRACE"
 
 @dataclass(frozen=True)
 class Shell:
-    """One of mahimahi's shells, read."""
+    """A parsed shell of mahimahi."""
 
     element: Mapping[str, Any] | None
-    """Its path element: the fields of its model in :mod:`ccgym.config.models`; None for ``mm-meter``."""
+    """Path element: the fields of its model in :mod:`ccgym.config.models`; ``None`` for ``mm-meter``."""
     label: str
-    """What mahimahi puts before the prompt, such as ``[delay 51 ms] ``."""
+    """Text that mahimahi writes before the prompt, such as ``[delay 51 ms] ``."""
     command_line: str
-    """The command line from this shell on, quoted as ``mm-link`` quotes it in its logs."""
+    """The command line from this shell on, quoted as in the logs of ``mm-link``."""
     logs: Mapping[Direction, str] = field(default_factory=dict)
     """Files for the logs of a link."""
     notes: tuple[str, ...] = ()
-    """What has no effect here."""
+    """Notes about words without effect."""
 
     def native(self, direction: Direction) -> dict[str, Any] | None:
-        """The element as the native core takes it; None where packets of this direction pass untouched."""
+        """Return the element for the native core; ``None`` if packets of this direction are unaffected."""
         if self.element is None:
             return None
         fields = dict(self.element)
@@ -92,19 +92,19 @@ class Shell:
 
 @dataclass(frozen=True)
 class CommandLine:
-    """A chain of shells, the outermost first, and the command that runs in them."""
+    """A chain of shells, the outermost first, and the command that runs inside."""
 
     shells: tuple[Shell, ...]
     command: tuple[str, ...] = ()
 
 
 def looks_like_mahimahi(text: str) -> bool:
-    """Whether a text is meant as a mahimahi command line."""
+    """Return whether a text looks like a mahimahi command line."""
     return text.lstrip().startswith("mm-")
 
 
 def _schedule(word: str) -> dict[str, str]:
-    """A trace or, where there is none of that name, a constant rate: ``24mbps``."""
+    """Read a trace or, if there is no trace with this name, a constant rate: ``24mbps``."""
     from ccgym.config.catalog import resolve_trace
 
     with suppress(CcgymError):
@@ -123,10 +123,10 @@ def parse_mahimahi(command: str | Sequence[str]) -> list[Mapping[str, Any]]:
         command: The command line, quoted as for a shell, or its words.
 
     Returns:
-        The elements, the outermost first: the fields of the models in :mod:`ccgym.config.models`.
+        The elements, the outermost first, as fields of the models in :mod:`ccgym.config.models`.
 
     Raises:
-        ConfigError: With the tool and the number of the word that cannot be; or a command runs in the path.
+        ConfigError: A word is invalid (the error has its tool and number); or there is a command to run in the path.
     """
     if isinstance(command, str):
         if len(command) > MAX_LENGTH:
@@ -148,13 +148,13 @@ def parse_command_line(words: Sequence[str]) -> CommandLine:
     """Read a path and the command that runs in it.
 
     Raises:
-        ConfigError: With the tool and the number of the word that cannot be.
+        ConfigError: A word is invalid; the error has its tool and number.
     """
     return _Reader(list(words), with_command=True).read()
 
 
 class _Reader:
-    """Reads shell by shell. What a link leaves to the shells within it is read from the words that are left."""
+    """Reads one shell after the other. A link removes its words; the inner shells are read from the other words."""
 
     def __init__(self, words: list[str], *, with_command: bool) -> None:
         self.words = words
@@ -184,7 +184,7 @@ class _Reader:
                 shells.append(self.link(rest))
             elif tool == "mm-meter":
                 self.meter()
-                note = "mm-meter draws no graphs here: it has no effect"
+                note = "mm-meter has no effect: ccgym draws no graphs"
                 shells.append(Shell(None, "[meter] ", rest, notes=(note,)))
             else:
                 shells.append(Shell(*self.simple(), rest))
@@ -193,14 +193,14 @@ class _Reader:
         return CommandLine(tuple(shells))
 
     def fail(self, code: str, found: str, expected: str, hint: str = "", *, at: int | None = None) -> ConfigError:
-        """An error at a word, by default the one just read."""
+        """Return an error at a word; by default, at the word just read."""
         index = self.at - 1 if at is None else at
         position = self.places[index] if index < len(self.places) else "after the last"
         place = f"mahimahi command, word {position}" + (f" ({self.tool})" if self.tool else "")
         return ConfigError(code, found, expected=expected, hint=hint, where=place)
 
     def unknown(self, what: str, word: str, known: Sequence[str], at: int | None = None) -> ConfigError:
-        """An error about a word that is none of those that are known."""
+        """Return an error about an unknown word."""
         return self.fail(
             "mahimahi-unknown-word", f"unknown {what} {shown(word)}", ", ".join(known), did_you_mean(word, known), at=at
         )
@@ -212,20 +212,20 @@ class _Reader:
         return self.words[self.at - 1]
 
     def check_command(self, word: str, inside: bool) -> None:
-        """What is not a tool is the command, unless it looks like a slip, or nothing may run in the path."""
-        # mahimahi has programs that are not of a path, as mm-webreplay; they may run in one.
+        """Accept another word as the command, unless it looks like a typing error or no command is allowed."""
+        # mahimahi has other programs, such as mm-webreplay, which can run in a path.
         slip = word.startswith("mm-") and near_miss(word[3:], [tool[3:] for tool in TOOLS]) is not None
         if inside and not slip and not word.startswith("-") and word:
             if self.with_command:
                 return
             if not word.startswith("mm-"):
                 command = f"the command {shown(' '.join(self.words[self.at :]))}"
-                hint = "leave the command out: ccgym starts senders and receivers itself"
-                raise self.fail("mahimahi-syntax", command, "a path and nothing that runs in it", hint, at=self.at)
+                hint = "omit the command, because ccgym starts senders and receivers"
+                raise self.fail("mahimahi-syntax", command, "a path without a command", hint, at=self.at)
         raise self.unknown("option" if word.startswith("-") else "tool", word, TOOLS, self.at)
 
     def simple(self) -> tuple[dict[str, Any], str]:
-        """The element and the label of a tool with operands only; it does not read options."""
+        """Return the element and the label of a tool that has operands but no options."""
         if self.tool == "mm-delay":
             delay = self.milliseconds()
             element = {"kind": "delay", "delay": delay, "tick": Nanoseconds(TICK_NS)}
@@ -250,11 +250,11 @@ class _Reader:
         word = self.next("a delay in whole milliseconds")
         if not re.fullmatch(r"[0-9]+", word):
             number = re.match(r"[0-9.]+", word)
-            hint = "mm-delay adds it in each direction, so the RTT grows by twice as much"
+            hint = "mm-delay adds the delay in each direction, so the RTT grows by twice the delay"
             if number is not None and word.endswith("ms") and number.group().isdecimal():
                 hint = f"write it without unit: mm-delay {number.group()}"
             elif number is not None:
-                hint = "mahimahi knows whole milliseconds only; NetworkPath(rtt=…) takes any time"
+                hint = "write whole milliseconds for mahimahi, or use NetworkPath(rtt=…), which accepts any time"
             raise self.fail("mahimahi-value", f"the delay {shown(word)}", "whole milliseconds, like 51", hint)
         if len(word) > 10 or int(word) > _MAX_MS:
             raise self.fail("mahimahi-value", f"the delay {shown(word)}", f"at most {_MAX_MS} milliseconds")
@@ -275,7 +275,7 @@ class _Reader:
         word = self.next(f"{what} in seconds")
         value = read_number(word)
         if value is None or not 1e-9 <= value <= 1e9:
-            hint = "times of this tool are in seconds, without unit" if word[-1:].isalpha() else ""
+            hint = "write seconds without unit for this tool" if word[-1:].isalpha() else ""
             raise self.fail("mahimahi-value", f"{what} {shown(word)}", "a number of seconds above zero", hint)
         return Nanoseconds(max(1, round(value * NS_PER_S)))
 
@@ -301,22 +301,20 @@ class _Reader:
             else:
                 operands.append(self.at - 1)
         if len(operands) < 2:
-            raise self.fail("mahimahi-syntax", f"{len(operands)} of the traces", _TRACES, at=first - 1)
+            raise self.fail("mahimahi-syntax", f"{len(operands)} traces", _TRACES, at=first - 1)
         traces = [self.words[index] for index in operands[:2]]
         for name in traces:
             if name in TOOLS or not name:
                 raise self.fail("mahimahi-syntax", f"{shown(name)} as trace", _TRACES, at=first)
-        # What follows the traces is the inner command; getopt has taken the options out of it.
+        # The inner command follows the traces; getopt has removed the options from it.
         inner = operands[2:]
         rest = [*inner, *range(len(self.words) if end is None else end, len(self.words))]
         if end is None and inner:
             strays = [i for i in range(inner[0], self.at) if self.words[i].startswith("--") and i not in inner]
             if strays and any(self.words[index] == "mm-link" for index in inner):
                 stray = f"the option {shown(self.words[strays[0]])} behind an inner mm-link"
-                hint = "mahimahi's outer mm-link would take the option for itself"
-                raise self.fail(
-                    "mahimahi-syntax", stray, "it before that tool, or `--` before that tool", hint, at=strays[0]
-                )
+                hint = "move it; otherwise mahimahi's outer mm-link would use the option"
+                raise self.fail("mahimahi-syntax", stray, "the option or `--` before that tool", hint, at=strays[0])
         element: dict[str, Any] = {"kind": "link", "once": "--once" in options}
         logs: dict[Direction, str] = {}
         for way, trace in zip(_WAYS, traces, strict=True):
@@ -330,8 +328,8 @@ class _Reader:
             if log is not None:
                 logs[way] = log
         meters = [option for option in options if option.startswith("--meter")]
-        notes = tuple(f"mm-link {option}: graphs are not drawn here; it has no effect" for option in meters[:1])
-        # Go on with what is left: the inner command without the options that mm-link has taken.
+        notes = tuple(f"mm-link {option} has no effect: ccgym draws no graphs" for option in meters[:1])
+        # Continue with the other words: the inner command without the options of mm-link.
         self.words = [self.words[index] for index in rest]
         self.places = [self.places[index] for index in rest]
         self.at = 0
@@ -361,10 +359,10 @@ class _Reader:
             self.at = operands[2]
             self.check_command(command, True)
         found = f"the option {shown(name)} of the command {shown(command)}"
-        hint = f"write: mm-link UP DOWN … -- {command} …; mahimahi too would take the option for its own"
+        hint = f"write: mm-link UP DOWN … -- {command} …; otherwise the option belongs to mm-link"
         return self.fail("mahimahi-syntax", found, "`--` before a command that has options", hint)
 
 
 def quoted(word: str) -> str:
-    """Quote a word for a POSIX shell, always, as ``mm-link`` does in its logs."""
+    """Quote every word for a POSIX shell, as ``mm-link`` does in its logs."""
     return "'" + word.replace("'", "'\\''") + "'"

@@ -20,11 +20,11 @@ QUEUE_ARGUMENTS: Final = {
     "codel": ("packets", "bytes", "target", "interval"),
     "pie": ("packets", "bytes", "qdelay_ref", "max_burst"),
 }
-"""The queues of ``mm-link`` and their arguments; from the third on they are required, in milliseconds."""
+"""Queues of ``mm-link`` and their arguments. Arguments from the third on are required and in milliseconds."""
 
 
 def read_queue(direction: Direction, options: Mapping[str, str]) -> dict[str, Any]:
-    """The queue of one direction of a link. Raises :class:`ConfigError`."""
+    """Read the queue of one direction of a link. Raises :class:`ConfigError`."""
     kind = options.get(f"--{direction}-queue", "infinite")
     arguments = options.get(f"--{direction}-queue-args")
     with located(f"mahimahi command (mm-link --{direction}-queue)"):
@@ -37,7 +37,7 @@ def read_queue(direction: Direction, options: Mapping[str, str]) -> dict[str, An
         if kind == "infinite":
             if arguments is not None:
                 hint = f"did you mean --{direction}-queue=droptail?" if "packets" in arguments else ""
-                none = "none: the infinite queue takes none"
+                none = "no arguments for the infinite queue"
                 raise ConfigError("mahimahi-syntax", f"arguments {shown(arguments)}", expected=none, hint=hint)
             return {"kind": "infinite"}
         given = _queue_arguments(kind, arguments or "")
@@ -54,30 +54,30 @@ def read_queue(direction: Direction, options: Mapping[str, str]) -> dict[str, An
 
 
 def _queue_arguments(kind: str, text: str) -> dict[str, int]:
-    """Read ``name=int, name=int``. mahimahi searches for substrings and cuts decimals; here that is an error."""
+    """Read ``name=int, name=int``. mahimahi searches for substrings and cuts decimals; this reader refuses both."""
     known = QUEUE_ARGUMENTS[kind]
     given: dict[str, int] = {}
     for part in filter(None, re.split(r"[,\s]+", text.strip())):
         name, equals, value = part.partition("=")
         if name not in known:
-            hint = did_you_mean(name, known, "mahimahi ignores it silently")
+            hint = did_you_mean(name, known, "remove it; mahimahi would silently ignore it")
             raise ConfigError(
                 "mahimahi-unknown-word", f"unknown argument {shown(name)}", expected=", ".join(known), hint=hint
             )
         if not equals or not re.fullmatch(r"[0-9]{1,12}", value):
-            hint = "mahimahi cuts decimals" if read_number(value) is not None else ""
+            hint = "write a whole number; mahimahi cuts decimals" if read_number(value) is not None else ""
             raise ConfigError("mahimahi-value", shown(part), expected=f"{name}=N with a whole number", hint=hint)
         if name in given:
             raise ConfigError("duplicate", f"{name} a second time", expected="each argument once")
         if int(value) == 0:
-            hint = "mahimahi takes 0 for not given"
+            hint = "in mahimahi, 0 means that the argument is missing"
             raise ConfigError("mahimahi-value", shown(part), expected="a number above zero", hint=hint)
         given[name] = int(value)
     return given
 
 
 def read_number(text: str) -> float | None:
-    """Read a decimal number as C's strtod would, without its hexadecimal, infinite and nameless ones."""
+    """Read a decimal number like C's strtod, but no hexadecimal numbers, infinity or NaN."""
     if not re.fullmatch(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?", text) or len(text) > 60:
         return None
     value = float(text)

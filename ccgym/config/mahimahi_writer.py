@@ -1,4 +1,4 @@
-"""A path as a mahimahi command line, and the parts of it that Pantheon's metadata names."""
+"""A path as a mahimahi command line, and the parts of this command line in Pantheon's metadata."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from ccgym.tracetools.text import trace_text
 from ccgym.units import NS_PER_MS, NS_PER_S, format_rate, format_time
 
 UNCONSTRAINED_LINES: Final = 84
-"""Lines of ``1`` in the trace that stands for an unconstrained link where mahimahi needs one: 1008 Mbit/s."""
+"""Lines ``1`` in the trace of a direction without limit, because mahimahi requires a trace: 1008 Mbit/s."""
 
 
 def as_shells(chain: Sequence[AnyElement], *, materialize: bool, duration_ns: int) -> list[list[str]]:
-    """The words of each shell, the outermost first; see :meth:`ccgym.config.path.NetworkPath.to_mahimahi`.
+    """Return the words of each shell, the outermost first; see :meth:`ccgym.config.path.NetworkPath.to_mahimahi`.
 
     Args:
         chain: The path's elements, the outermost first, without limits in bandwidth-delay products.
         materialize: Whether traces are written as absolute paths of real files.
-        duration_ns: Length of traces that are made of rates.
+        duration_ns: Duration of traces that are generated from rates.
     """
 
     def trace_of(link: LinkDirection | None) -> str:
@@ -57,17 +57,17 @@ def as_shells(chain: Sequence[AnyElement], *, materialize: bool, duration_ns: in
 
 
 def format_shells(shells: Sequence[Sequence[str]]) -> str:
-    """The command line of these shells; :func:`ccgym.config.mahimahi.parse_mahimahi` reads it back."""
+    """Return the command line of these shells; :func:`ccgym.config.mahimahi.parse_mahimahi` is the inverse."""
     words: list[str] = []
     for number, shell in enumerate(shells, start=1):
         words += shell
         if shell[0] == "mm-link" and number < len(shells):
-            words.append("--")  # or it takes the options of the next one
+            words.append("--")  # otherwise this shell reads the options of the next shell
     return shlex.join(words)
 
 
 def pantheon_parts(chain: Sequence[AnyElement]) -> dict[str, str | None]:
-    """The command line's parts; see :meth:`ccgym.config.path.NetworkPath.mahimahi_parts`."""
+    """Return the parts of the command line; see :meth:`ccgym.config.path.NetworkPath.mahimahi_parts`."""
     place = next((i for i, element in enumerate(chain) if isinstance(element, Link)), len(chain))
 
     def trace_of(link: LinkDirection | None) -> str:
@@ -101,7 +101,7 @@ def pantheon_parts(chain: Sequence[AnyElement]) -> dict[str, str | None]:
 
 
 def _rate_trace(rate: int | tuple[tuple[int, int], ...] | None, duration_ns: int) -> Path:
-    """A real trace file of a rate, in the cache; ``None`` is unconstrained."""
+    """Return a trace file in the cache for a rate; ``None``: no limit."""
     if rate is None:
         times, name = np.ones(UNCONSTRAINED_LINES, dtype=np.uint64), f"{12 * UNCONSTRAINED_LINES}mbps"
     elif isinstance(rate, tuple):
@@ -129,7 +129,7 @@ def _write(element: AnyElement, trace_of: Callable[[LinkDirection | None], str])
         return ["mm-loss", element.direction, _decimal(element.probability)]
     if isinstance(element, OnOff):
         if element.hold:
-            raise _inexpressible("packets that are held while a path is off", "that they are dropped")
+            raise _inexpressible("packets that are held while a path is off", "packets that are dropped then")
         return ["mm-onoff", element.direction, _seconds(element.mean_on), _seconds(element.mean_off)]
     if isinstance(element, Intermittent):
         return ["mm-intermittent", element.direction, _seconds(element.on), _seconds(element.off)]
@@ -152,7 +152,7 @@ def _write_queue(queue: AnyQueue) -> tuple[str, str]:
         more = {"qdelay_ref": queue.qdelay_ref // NS_PER_MS, "max_burst": queue.max_burst // NS_PER_MS}
     else:
         kinds = ", ".join(QUEUE_ARGUMENTS)
-        raise _inexpressible(f"the queue {queue.kind}", f"{kinds} (mahimahi's codel is called mahimahi_codel here)")
+        raise _inexpressible(f"the queue {queue.kind}", f"{kinds} (mahimahi's codel is mahimahi_codel in ccgym)")
     given = {"packets": queue.limit.packets, "bytes": queue.limit.bytes, **more}
     kind = queue.kind.removeprefix("mahimahi_")
     return kind, ",".join(f"{name}={value}" for name, value in given.items() if value is not None)
@@ -161,9 +161,9 @@ def _write_queue(queue: AnyQueue) -> tuple[str, str]:
 def _inexpressible(found: str, expected: str) -> ConfigError:
     return ConfigError(
         "mahimahi-inexpressible",
-        f"mahimahi cannot express {found}",
+        f"mahimahi does not support {found}",
         expected=expected,
-        hint="the simulator and ccgym's own shells can run this path; mahimahi's cannot",
+        hint="run this path in the simulator or with ccgym's own shells",
     )
 
 

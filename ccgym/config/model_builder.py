@@ -1,8 +1,8 @@
-"""Builds the models of :mod:`ccgym.config.models` from what the native core declares (``_core.schema()``).
+"""Builds the models of :mod:`ccgym.config.models` from the schema of the native core (``_core.schema()``).
 
-A definition of the schema becomes a model: an object a class, a union of kinds a class per kind and a field type for
-any of them. What a definition cannot say (rules over several fields) is in :mod:`ccgym.config.declared`:
-``<Name>Base`` there is the base of the class ``<Name>``; ``read_<union>`` of :mod:`ccgym.config.short_forms` reads the
+Every definition of the schema becomes a model. An object becomes a class. A union of kinds becomes a class per kind,
+and a field type for all kinds. Rules over several fields are in :mod:`ccgym.config.declared`:
+``<Name>Base`` is the base of the class ``<Name>``. ``read_<union>`` of :mod:`ccgym.config.short_forms` reads the
 short form of a union.
 """
 
@@ -34,17 +34,17 @@ from ccgym.config.quantities import (
 )
 
 HOME: Final = "ccgym.config.models"
-"""The module that has the models."""
+"""The module of the models."""
 
 _FORMATS: Final[dict[str, Any]] = {
     "milliseconds": MillisecondsField, "bytes": BytesField, "rate": RateField, "probability": ProbabilityField,
     "flow_rate": FlowRateField, "expression": ExpressionField, "operand": OperandField, "operation": OperationField,
     "bounds": BoundsField, "limit": Limit,
 }  # fmt: skip
-"""Field types by the format of a schema; a time is a period where it may not be zero."""
+"""Field types by the format of a schema. A time that must not be zero is a period."""
 
 _STEPS: Final[dict[str, Any]] = {"rate": RateSteps, "time": TimeSteps, "probability": ProbabilitySteps}
-"""Field types of what may change in time."""
+"""Field types of values that can change over time."""
 
 _TYPES: Final[dict[str, Any]] = {
     "integer": int, "number": float, "boolean": bool, "string": str, "object": dict[str, Any],
@@ -54,14 +54,14 @@ _BOUNDS: Final = {
     "minimum": "ge", "maximum": "le", "exclusiveMinimum": "gt", "minLength": "min_length", "maxLength": "max_length",
     "minItems": "min_length", "maxItems": "max_length", "pattern": "pattern",
 }  # fmt: skip
-"""What pydantic calls the bounds of a schema."""
+"""Pydantic's names for the bounds of a schema."""
 
 _OWN_NAMES: Final = ("Element", "Queue")
-"""Unions whose kinds are known by their own names; of others, the kind of ``Clock`` called ``fixed`` is FixedClock."""
+"""Unions whose classes have the name of the kind only. For other unions: kind ``fixed`` of ``Clock`` is FixedClock."""
 
 
 def build(definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """Models and field types by name, each after what it needs."""
+    """Return models and field types by name, each after the models that it needs."""
     return _Builder(definitions).made
 
 
@@ -74,7 +74,7 @@ class _Builder:
             self.define(name)
 
     def define(self, name: str) -> Any:
-        """The field type of a definition, which is made once."""
+        """Return the field type of a definition; it is built once."""
         if name not in self.types:
             schema = self.definitions[name]
             if "enum" in schema:
@@ -90,13 +90,13 @@ class _Builder:
         return self.types[name]
 
     def form(self, name: str, schema: dict[str, Any]) -> Any:
-        """One of several types that only their form tells apart; a mapping is called after its first key."""
+        """Return one of several types that differ only in their form; the name of a mapping contains its first key."""
         if schema.get("type") != "object":
             return self.type(schema)[0]
         return self.model(f"{name}{next(iter(schema['properties'])).capitalize()}", name, schema)
 
     def union(self, name: str, schema: dict[str, Any]) -> Any:
-        """One of several kinds."""
+        """Return the field type of a union of kinds."""
         variants = [self.whole(one) for one in schema["oneOf"]]
         tag = next(key for key, value in variants[0]["properties"].items() if "const" in value)
         common = _leading(variants)
@@ -117,7 +117,7 @@ class _Builder:
         return field
 
     def link(self, name: str, family: str, schema: dict[str, Any], parent: Any) -> Any:
-        """The core's link has one direction, a user's link both."""
+        """Build the link of users, which has two directions; the core's link has one."""
         one_way = {key: value for key, value in schema["properties"].items() if key != "kind"}
         way = self.model(f"{name}Direction", f"{name}Direction", {**schema, "properties": one_way}) | None
         help_text = "The direction of the {}; none: no limit."
@@ -132,15 +132,15 @@ class _Builder:
         return self.keep(name, declared.LinkBase, words, fields)
 
     def whole(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """A variant with the fields of what it refers to."""
+        """Return a variant with the fields of the definition that it refers to."""
         if "$ref" not in schema:
             return schema
         target = self.definitions[_reference(schema)]
-        self.types[_reference(schema)] = None  # a part of this one
+        self.types[_reference(schema)] = None  # included in this variant
         return {**target, **schema, "properties": {**schema["properties"], **target["properties"]}}
 
     def model(self, name: str, family: str, schema: dict[str, Any], parent: Any = None) -> Any:
-        """A class with its fields."""
+        """Build a class with its fields."""
         fields = {key: self.field(key, part, schema) for key, part in schema.get("properties", {}).items()}
         if "words" in schema:
             fields["WORDS"] = (ClassVar[str], schema["words"])
@@ -149,13 +149,13 @@ class _Builder:
         return self.keep(name, base, schema["description"], fields)
 
     def keep(self, name: str, base: Any, help_text: str, fields: dict[str, Any]) -> Any:
-        """Make a class and know it by its name."""
+        """Create a class and store it by name."""
         made = create_model(name, __base__=base, __module__=HOME, __doc__=_sentence(help_text), **fields)
         self.made[name] = made
         return made
 
     def field(self, name: str, schema: dict[str, Any], owner: dict[str, Any]) -> tuple[Any, Any]:
-        """Type, default, range and help of a field."""
+        """Return type, default, range and help of a field."""
         if "const" in schema:
             return _literal([schema["const"]]), schema["const"]
         kind, settings = self.type(schema)
@@ -168,7 +168,7 @@ class _Builder:
         return kind, Field(**settings)
 
     def type(self, schema: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The type of a field in Python, and pydantic's bounds."""
+        """Return the Python type of a field, and pydantic's bounds."""
         form = schema.get("format", "")
         if form == "steps":
             return _STEPS[schema["items"]["format"]], {}
@@ -194,7 +194,7 @@ class _Builder:
         return types.GenericAlias(tuple, (Annotated[item, Field(**limits)] if limits else item, ...)), bounds
 
     def default(self, value: Any, schema: dict[str, Any], kind: Any) -> Any:
-        """A default as the field holds it; that of a model is the model with its own defaults."""
+        """Return a default in the form of the field; for a model, the model with its own defaults."""
         if isinstance(value, list):
             return tuple(value)
         if kind is Limit and value is not None:
@@ -206,28 +206,28 @@ class _Builder:
 
 
 def _literal(words: Iterable[str]) -> Any:
-    """One of several words."""
+    """Return the type of one of several words."""
     return Literal.__getitem__(tuple(words))
 
 
 def _class_name(union: str, kind: str) -> str:
-    """What a kind of a union is called."""
+    """Return the class name for a kind of a union."""
     word = "".join(part.capitalize() for part in kind.split("_"))
     return word if union in _OWN_NAMES or word.endswith(union) else word + union
 
 
 def _leading(variants: list[dict[str, Any]]) -> dict[str, Any]:
-    """The fields with which all variants begin, after their tags."""
+    """Return the common first fields of all variants, after their tags."""
     fields = [[part for part in one["properties"].items() if "const" not in part[1]] for one in variants]
     return dict(parts[0] for parts in zip(*fields, strict=False) if all(part == parts[0] for part in parts))
 
 
 def _reference(schema: dict[str, Any]) -> str:
-    """The name of the definition that a schema refers to."""
+    """Return the name of the definition that a schema refers to."""
     return str(schema["$ref"]).rpartition("/")[2]
 
 
 def _sentence(text: str) -> str:
-    """A help text as a sentence in one line."""
+    """Return a help text as a sentence in one line."""
     text = " ".join(text.split())
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "…")) else ".")

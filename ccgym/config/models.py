@@ -1,7 +1,7 @@
-"""What users may write about paths, flows and agents: type, unit, range, default and help of each parameter.
+"""Models of paths, flows and agents: type, unit, range, default and help of each parameter.
 
-The native core declares all of it (``spec.rs`` of ccgym-path and ccgym-run, and the agent's spec): change it there. The
-stub next to this file, for editors and type checkers, is written by ``make format``.
+The native core declares all parameters (``spec.rs`` of ccgym-path and ccgym-run, and the agent's spec): change them
+there. ``make format`` writes the stub next to this file, for editors and type checkers.
 """
 
 import json

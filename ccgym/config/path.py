@@ -1,13 +1,13 @@
-"""The network path: what lies between a sender and its receiver, in both directions.
+"""The network path between a sender and its receiver, in both directions.
 
-:class:`NetworkPath` is the one description that everything else takes: the simulator, the emulated path, mahimahi, the
-environments and the reports. It is immutable, compares and pickles by content, and knows four ways in::
+:class:`NetworkPath` is the only description of a path in ccgym. The simulator, the emulated path, mahimahi, the
+environments and the reports use it. It is immutable, and compares and pickles by content. Four ways to create a path::
 
     NetworkPath(rate="32mbps", rtt="15ms", queue="40p", loss=0.0)
     NetworkPath.from_mahimahi("mm-delay 51 mm-loss uplink 0.0006 mm-link 77.72mbps.trace 77.72mbps.trace "
                               "--uplink-queue=droptail --uplink-queue-args=packets=94")
     NetworkPath.named("77.72mbps")
-    NetworkPath.from_any(...)          # any of these, a YAML or a trace file
+    NetworkPath.from_any(...)          # any of these forms, a YAML file or a trace file
 """
 
 from __future__ import annotations
@@ -47,55 +47,55 @@ TimeStepsOf: TypeAlias = "TimeLike | Sequence[tuple[TimeLike, TimeLike]]"
 QueueLike: TypeAlias = "str | Mapping[str, Any] | AnyQueue"
 """``"94p"``, ``"30000B"``, ``"1.5bdp"``, ``"infinite"``, ``"codel"``, or ``{"kind": "codel", "limit": "1000p"}``."""
 PathLike: TypeAlias = "NetworkPath | str | os.PathLike[str] | Mapping[str, Any]"
-"""Whatever :meth:`NetworkPath.from_any` understands."""
+"""Any value that :meth:`NetworkPath.from_any` accepts."""
 
 
 class NetworkPath(Chain):
     """A path between a sender and a receiver.
 
-    Give a ``rate`` (exact, without a file) or a ``trace``, or a whole ``mahimahi`` command line, or a ``chain`` of
-    elements. With ``rate`` or ``trace`` the path is, seen from the sender: the bottleneck with its queue, random loss,
-    further elements, jitter, and the propagation delay, half of the RTT in each direction.
+    Give a ``rate`` (exact, without a file) or a ``trace``, or a complete ``mahimahi`` command line, or a ``chain`` of
+    elements. With ``rate`` or ``trace``, the path consists of, in the order from the sender: the bottleneck with its
+    queue, random loss, further elements, jitter, and the propagation delay, half of the RTT in each direction.
 
     Args:
         rate: Bits per second of the bottleneck: ``"32mbps"``, or steps ``[("0s", "16mbps"), ("3.75s", "256mbps")]``.
-        trace: Or its delivery trace: a name of the catalog or a file.
-        rtt: Round-trip propagation delay, ``"15ms"``, plain seconds or steps. Needed with ``rate`` or ``trace``.
+        trace: Delivery trace of the bottleneck, in place of ``rate``: a name of the catalog or a file.
+        rtt: Round-trip propagation delay, ``"15ms"``, or steps. Required with ``rate`` or ``trace``.
         queue: Queue of the bottleneck: ``"40p"``, ``"30000B"``, ``"1.5bdp"``, ``"infinite"``, ``"codel"``,
-            ``"fq_codel"``, or a mapping such as ``{"kind": "codel", "limit": "1000p", "ecn": True}``. By default
-            droptail with one bandwidth-delay product. Where rate or RTT change, the product is the largest.
+            ``"fq_codel"``, or a mapping such as ``{"kind": "codel", "limit": "1000p", "ecn": True}``. Default: droptail
+            with one bandwidth-delay product. If rate or RTT change, the largest product counts.
         loss: Probability that a data packet is lost at random after the bottleneck: ``0.01``, ``"1%"``, or steps.
         jitter: Extra delay of data packets: the maximum of a uniform distribution (``"2ms"``), or a mapping such as
             ``{"distribution": {"kind": "normal", "mean": "5ms", "std": "1ms"}, "reorder": True}``.
-        reverse_rate: Bits per second of the way back. By default acknowledgements are not constrained.
-        reverse_trace: Or its delivery trace.
-        reverse_queue: Queue of the way back, by default infinite.
+        reverse_rate: Bits per second of the reverse direction. Default: no limit for ACKs.
+        reverse_trace: Delivery trace of the reverse direction, in place of ``reverse_rate``.
+        reverse_queue: Queue of the reverse direction. Default: infinite.
         elements: Further elements, the outermost first, such as ``{"kind": "gilbert_elliott", "good_to_bad": "1%",
             "bad_to_good": "25%"}``; see :mod:`ccgym.config.models`.
-        overhead: Bytes charged per packet on top of its IP length; by default 0 with a
-            rate, 4 (mahimahi's) with a trace.
-        device_packets: Packets in a device buffer below the queue, out of its sight (ns-3's); only with a rate.
+        overhead: Bytes added to the IP length of every packet. Default: 0 with a
+            rate, 4 (as in mahimahi) with a trace.
+        device_packets: Packets in a device buffer below the queue, not counted by the queue (as in ns-3); needs a rate.
         mahimahi: A mahimahi command line; see :mod:`ccgym.config.mahimahi`.
-        named: A name of the catalog. Next to one of these two, or a chain, ``rate``, ``trace``, ``rtt``, ``queue``,
-            ``loss`` and ``jitter`` change that much of it; see :mod:`ccgym.config.path_arguments`.
-        chain: Elements in full, the outermost first; this is what a path is made of, however it was given.
-        links: Several links in a row by name, the sender's first: each a path of its own. Flows have a ``route`` over
-            some of them; a flow without one crosses all.
+        named: A name of the catalog. With ``mahimahi``, ``named`` or ``chain``, the arguments ``rate``, ``trace``,
+            ``rtt``, ``queue``, ``loss`` and ``jitter`` change the path; see :mod:`ccgym.config.path_arguments`.
+        chain: All elements, the outermost first. Every path is stored in this form.
+        links: Several links in a row by name, the sender's link first. Each link is a path. Flows can have a ``route``
+            over some of the links; a flow without a route crosses all links.
         name, title, source: Texts to display.
 
     Raises:
-        ConfigError: Something is missing, contradictory or out of range.
-        UnitError: A quantity without unit, or with an unknown one.
+        ConfigError: An argument is missing, contradictory or out of range.
+        UnitError: A quantity has no unit or an unknown unit.
     """
 
     links: tuple[tuple[str, NetworkPath], ...] = ()
     """Names and paths of several links, in the order in which data without a route crosses them."""
     name: str | None = None
-    """Name in the catalog, or one of your own."""
+    """Name in the catalog, or the user's name."""
     title: str = ""
     source: str = ""
     published_results: tuple[PublishedResult, ...] = ()
-    """What the report ``published_source`` says of schemes on this path."""
+    """Results of schemes on this path in the report ``published_source``."""
     published_source: str = ""
 
     ACCEPTED_KEYS: ClassVar[tuple[str, ...]] = (
@@ -157,46 +157,46 @@ class NetworkPath(Chain):
 
     @classmethod
     def from_mahimahi(cls, command: str | Sequence[str], *, name: str | None = None) -> NetworkPath:
-        """Read a chain of mahimahi shells, left-most outermost.
+        """Read a chain of mahimahi shells; the left-most shell is the outermost.
 
-        Delays then count in mahimahi's milliseconds and packets cost 4 bytes more, as they do there.
+        As in mahimahi, delays are in whole milliseconds and every packet counts 4 bytes more.
 
         Args:
-            command: The command line, or its words; ``\\`` at line ends is understood.
+            command: The command line, or its words; ``\\`` at the end of a line is allowed.
             name: A name for the path.
 
         Raises:
-            ConfigError: What mahimahi would refuse, or silently ignore; see :mod:`ccgym.config.mahimahi`.
+            ConfigError: mahimahi would refuse or silently ignore a word; see :mod:`ccgym.config.mahimahi`.
         """
         return cls(chain=parse_mahimahi(command), name=name)
 
     @classmethod
     def named(cls, name: str) -> NetworkPath:
-        """Look up a path of the catalog, ``traces/paths.yaml``; ``ccgym paths`` lists them.
+        """Return a path of the catalog, ``traces/paths.yaml``; ``ccgym paths`` lists all paths.
 
         Raises:
-            PathNotFoundError: With a suggestion.
+            PathNotFoundError: The name is unknown; the hint suggests a similar name.
         """
         return _named(cls, path_entry(name)[0], traces_directory())
 
     @staticmethod
     def names() -> tuple[str, ...]:
-        """Names of the catalog's paths, without aliases, in its order."""
+        """Return the names of the catalog's paths, without aliases, in the order of the catalog."""
         return tuple(dict.fromkeys(path_names().values()))
 
     @classmethod
     def from_any(cls, value: object) -> NetworkPath:
-        """Understand a path, however it is given.
+        """Read a path in any form.
 
         Args:
             value: A :class:`NetworkPath`; a mapping of its arguments; a mahimahi command line; the name of a path, with
-                or without ``.trace``; a YAML file with a path's arguments, which is called as the file unless they
-                name it; or a trace file, which is played in both directions without delay and with infinite queues,
-                as Pantheon does with ``--uplink-trace``.
+                or without ``.trace``; a YAML file with the arguments of a path (the default name is the name of the
+                file); or a trace file, which is used in both directions without delay and with infinite queues, as
+                Pantheon does with ``--uplink-trace``.
 
         Raises:
-            ConfigError: It is none of these, or wrong.
-            PathNotFoundError: No such name or file.
+            ConfigError: The value is none of these forms, or is invalid.
+            PathNotFoundError: The name or file does not exist.
         """
         if isinstance(value, NetworkPath):
             return value
@@ -221,7 +221,7 @@ class NetworkPath(Chain):
         stem = base.removesuffix(".trace")
         if stem in path_names() and (not folder or not os.path.exists(value)):
             if folder:
-                resolve_trace(value)  # only traces/NAME.trace may stand for a path that is not a file
+                resolve_trace(value)  # without a file, only traces/NAME.trace is allowed as the name of a path
             return cls.named(stem)
         try:
             return _bare_trace(cls, value)
@@ -234,12 +234,12 @@ class NetworkPath(Chain):
             ) from None
 
     def known(self) -> NetworkPath:
-        """The path of the catalog with the same elements, which has a name and published results; else itself."""
+        """Return the path of the catalog with the same elements, which has published results; else the path itself."""
         return next((path for name in self.names() if (path := self.named(name)).chain == self.chain), self)
 
     @property
     def published(self) -> dict[str, PublishedResult]:
-        """What a report published, by scheme."""
+        """Published results by scheme."""
         return {result.scheme: result for result in self.published_results}
 
     # --- Ways out -------------------------------------------------------------------------------------------------
@@ -249,13 +249,13 @@ class NetworkPath(Chain):
         """Compile the path for the native core.
 
         Args:
-            duration_ns: How long the capacity in the facts must last; by default one period of a trace.
+            duration_ns: Duration of the capacity in the facts. Default: one period of a trace.
 
         Raises:
-            ConfigError: A limit in bandwidth-delay products on a path without delay.
-            PathNotFoundError: A trace that is not there.
-            PlatformError: A trace that cannot be read, or no native core.
-            TraceFormatError: A file that is not a trace.
+            ConfigError: A limit is in bandwidth-delay products, but the path has no delay.
+            PathNotFoundError: A trace does not exist.
+            PlatformError: A trace cannot be read, or the native core is missing.
+            TraceFormatError: A file is not a trace.
         """
         uplink, downlink = (self.compiled(self.chain, way) for way in DIRECTIONS)
         links = (
@@ -264,14 +264,14 @@ class NetworkPath(Chain):
         return CompiledPath(uplink, downlink, self.facts(duration_ns), self.traces(), tuple(links))
 
     def along(self, route: Sequence[str], direction: Direction = "uplink") -> NetworkPath:
-        """The path that a route over some of the links is, as a flow on it sees it.
+        """Return the path of a flow whose route crosses some of the links.
 
         Args:
-            route: Names of links; all of them by default.
-            direction: The direction of each link that data crosses.
+            route: Names of links; empty: all links.
+            direction: The direction of the links that data crosses.
 
         Raises:
-            ConfigError: There is no such link, or the route names one twice.
+            ConfigError: A link of the route does not exist, or is in the route twice.
         """
         if not route and direction == "uplink":
             return self
@@ -283,38 +283,38 @@ class NetworkPath(Chain):
                     "unknown-name",
                     f"{shown(name)}{again}",
                     where=f"route[{place}]",
-                    expected=f"each of {', '.join(known)} once at most" if known else "no route: the path has one link",
+                    expected=f"each of {', '.join(known)} at most once" if known else "no route: the path has one link",
                     hint=did_you_mean(name, known),
                 )
         crossed = [element for name in reversed(route) for element in known[name].chain] if route else self.chain
-        # What counts in bandwidth-delay products counts those of the whole path.
+        # Limits in bandwidth-delay products refer to the product of the whole path.
         chain = self._in_packets(crossed)
         return NetworkPath(chain=chain if direction == "uplink" else [one.mirrored() for one in reversed(chain)])
 
     def to_mahimahi(self, *, materialize: bool = False, duration: TimeLike = "60s") -> str:
         """Write the path as a mahimahi command line, without a command to run in it.
 
-        A link with a rate becomes a trace of that rate, an unconstrained direction one of 1008 Mbit/s; they are files
-        in the cache, since mahimahi knows no rates.
+        mahimahi does not support rates. So a link with a rate becomes a trace file in the cache; a direction without a
+        limit becomes a trace of 1008 Mbit/s.
 
         Args:
-            materialize: Write every trace as the absolute path of a real file; else names stay as they are.
-            duration: Length of traces that are made of rates.
+            materialize: Write every trace as the absolute path of a real file. If false, names stay unchanged.
+            duration: Duration of traces that are generated from rates.
 
         Raises:
-            ConfigError: Something that mahimahi cannot express: fractions of a millisecond, changes over time, jitter,
-                burst loss, queue disciplines that it does not have.
+            ConfigError: The path has a feature that mahimahi does not have: fractions of a millisecond, changes over
+                time, jitter, burst loss, other queue disciplines.
         """
         return format_shells(self.to_mahimahi_shells(materialize=materialize, duration=duration))
 
     def to_mahimahi_shells(self, *, materialize: bool = False, duration: TimeLike = "60s") -> list[list[str]]:
-        """As :meth:`to_mahimahi`: the words of each shell, the outermost first."""
+        """Write the path like :meth:`to_mahimahi`, as the words of each shell, the outermost first."""
         return as_shells(self.chain_in_packets(), materialize=materialize, duration_ns=parse_time(duration))
 
     def mahimahi_parts(self) -> dict[str, str | None]:
-        """The path in the words of Pantheon's metadata: base names of the traces, and the commands around ``mm-link``.
+        """Return the path in the terms of Pantheon's metadata: names of traces, and the commands around ``mm-link``.
 
-        What mahimahi cannot express stands there in words, between brackets.
+        Elements that mahimahi does not have are described in words, in brackets.
 
         Returns:
             ``uplink_trace``, ``downlink_trace``, ``prepend_mm_cmds``, ``append_mm_cmds``, ``extra_mm_link_args``.
@@ -325,13 +325,13 @@ class NetworkPath(Chain):
         """Look for mistakes in the path and its traces; see :func:`ccgym.tracetools.check.check_trace`.
 
         Returns:
-            What was found and is not listed as intended in the catalog, errors first.
+            All findings that the catalog does not list as intended, errors first.
         """
         return mistakes_in(self, self.name or "")
 
     @once
     def describe(self) -> str:
-        """Elements in each direction, capacity, round trip and source, in a few lines."""
+        """Describe the elements of each direction, the capacity, the base RTT and the source, in a few lines."""
         lines = [": ".join(filter(None, (self.name or "unnamed path", self.title)))]
         for title, chain in [(f"{name} ", link.chain) for name, link in self.links] or [("", self.chain)]:
             for label, direction in zip(("data", "acks"), DIRECTIONS, strict=True):
@@ -361,10 +361,10 @@ class NetworkPath(Chain):
 
 
 PathField: TypeAlias = Annotated[NetworkPath, BeforeValidator(NetworkPath.from_any)]
-"""A path in another model: takes whatever :meth:`NetworkPath.from_any` understands."""
+"""A path in another model, in any form that :meth:`NetworkPath.from_any` accepts."""
 
 
-# Pydantic knows of the fields of a path only, not of the short forms that become them.
+# Pydantic's own signature has only the fields of a path, not the short forms.
 NetworkPath.__signature__ = inspect.Signature(
     [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None) for key in NetworkPath.ACCEPTED_KEYS]
 )
@@ -372,7 +372,7 @@ NetworkPath.__signature__ = inspect.Signature(
 
 @cache
 def _named(cls: type[NetworkPath], name: str, catalog: Path) -> NetworkPath:
-    """A path of the catalog, built once: another catalog has others."""
+    """Build a path of the catalog; the cache depends on the catalog."""
     entry = path_entry(name)[1]
     with located(f"path {name!r} of the catalog"):
         chain = cls(**entry.path).chain
@@ -387,11 +387,11 @@ def _named(cls: type[NetworkPath], name: str, catalog: Path) -> NetworkPath:
 
 
 def _bare_trace(cls: type[NetworkPath], reference: str) -> NetworkPath:
-    """Just a trace, played in both directions."""
+    """Return a path that is only a trace, used in both directions."""
     name = resolve_trace(reference).name
     link = {"trace": reference, "overhead": OVERHEAD}
     return cls(
         chain=[{"kind": "link", "uplink": link, "downlink": link}],
         name=name,
-        title="just a trace: no delay, infinite queues; give a mahimahi command line for a whole path",
+        title="only a trace: no delay, infinite queues; give a mahimahi command line for a complete path",
     )

@@ -1,11 +1,12 @@
-"""The arguments of a path, made into a chain of elements or into changes of one: ``{named: 77.72mbps, rtt: 40ms}``.
+"""Conversion of a path's arguments to a chain of elements, or to changes of a chain: ``{named: 77.72mbps, rtt: 40ms}``.
 
-:class:`ccgym.config.path.NetworkPath` says what they mean.
+See :class:`ccgym.config.path.NetworkPath` for the arguments.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
@@ -57,37 +58,37 @@ class Shorthand(Strict):
 
 
 KEYS: Final = tuple(Shorthand.model_fields)
-"""Arguments that are short for a chain."""
+"""Arguments that are a short form of a chain."""
 
 CHANGES: Final = ("rate", "trace", "rtt", "queue", "loss", "jitter")
-"""What of a whole path can be changed, all of the data direction but the round-trip time."""
+"""Properties of a complete path that can be changed; all but ``rtt`` change only the data direction."""
 
 OTHER_WORDS: Final[dict[str, str]] = {
     **dict.fromkeys(("bandwidth", "bw", "capacity", "throughput", "speed", "link_rate"), "did you mean 'rate'?"),
     **dict.fromkeys(
         ("delay", "latency", "owd", "one_way_delay", "prop_delay", "propagation_delay"),
-        "did you mean 'rtt'? It is the whole round trip, twice the delay of one direction",
+        "did you mean 'rtt'? It is the round-trip delay, twice the delay of one direction",
     ),
     **dict.fromkeys(("base_rtt", "min_rtt", "rtt_ms", "ping"), "did you mean 'rtt'?"),
     **dict.fromkeys(("buffer", "buffer_size", "queue_size", "qlen", "qdisc", "aqm"), "did you mean 'queue'?"),
     **dict.fromkeys(("plr", "loss_rate", "packet_loss", "loss_ratio", "error_rate"), "did you mean 'loss'?"),
 }
-"""Arguments that other tools have, and what to say about them."""
+"""Arguments of other tools, and the hints for them."""
 
 
 _CHAIN: Final = TypeAdapter(tuple[ElementField, ...])
 
 
 def fields_of(cls: Any, data: Mapping[Any, Any]) -> dict[str, Any]:
-    """The fields of a path, its chain among them, of what users write.
+    """Convert the arguments of a path to its fields, which include its chain.
 
     Args:
-        cls: :class:`~ccgym.config.path.NetworkPath`, or a class of it.
-        data: Its arguments.
+        cls: :class:`~ccgym.config.path.NetworkPath`, or a subclass.
+        data: Arguments of the path.
 
     Raises:
-        ConfigError: An unknown or a wrong argument, or too many or too few of them.
-        UnitError: A quantity that cannot be read.
+        ConfigError: An argument is unknown or wrong, or there are too many or too few arguments.
+        UnitError: A quantity cannot be read.
     """
     for key in data:
         if key not in cls.ACCEPTED_KEYS:
@@ -100,17 +101,17 @@ def fields_of(cls: Any, data: Mapping[Any, Any]) -> dict[str, Any]:
             )
     given = {key: value for key, value in data.items() if value is not None}
     for key in ("rtt", "jitter"):
-        if type(given.get(key)) in (int, float) and given[key] > 0:
-            # A rate without a unit is refused, too: 15 is as likely meant to be milliseconds.
-            hint = f"{key}='{given[key]:g}ms', or '{given[key]:g}s'"
-            found = f"{given[key]!r} without a unit"
+        bare = str(given.get(key)) if type(given.get(key)) in (int, float, str) else ""
+        if re.fullmatch(r"[0-9.]+(e-?[0-9]+)?", bare) and bare.strip("0."):
+            # As for a rate: 15 without a unit could be seconds or milliseconds.
+            found, hint = f"{given[key]!r} without a unit", f"{key}='{bare}ms', or '{bare}s'"
             raise UnitError("unit-missing", found, expected="a time with its unit", hint=hint, where=key)
     if not given.get("links"):
         given.pop("links", None)
     elif "chain" in given:
-        return given  # a path of several links that was compiled before: a copy
+        return given  # a copy of a path of several links, which has its chain already
     whole: list[str] = [key for key in ("mahimahi", "named", "chain", "links") if key in given]
-    # Next to one of these, rate and trace are changes of it.
+    # With one of these, rate and trace are changes.
     ways = whole or [key for key in ("rate", "trace") if key in given]
     if len(ways) != 1:
         nothing = "a path without rate, trace, mahimahi, named, chain or links"
@@ -139,26 +140,26 @@ def fields_of(cls: Any, data: Mapping[Any, Any]) -> dict[str, Any]:
         given["chain"] = chain = tuple(given["chain"])
         if len(chain) > MAX_ELEMENTS:
             count = f"{len(chain)} elements"
-            raise ConfigError("too-large", count, expected=f"{MAX_ELEMENTS} or fewer", where="chain")
+            raise ConfigError("too-large", count, expected=f"at most {MAX_ELEMENTS}", where="chain")
     if not changes:
         return given
     if given.get("links"):
         raise ConfigError(
             "options-conflict",
-            f"{' and '.join(changes)} next to several links",
-            expected="changes of the links themselves",
-            hint="write them into the path of a link",
+            f"{' and '.join(changes)} together with several links",
+            expected="changes in the single links",
+            hint="write the changes in the path of a link",
             where="path",
         )
     said = ", ".join(f"{key} {value}" for key, value in changes.items() if isinstance(value, (str, int, float)))
-    # What was published of the path is not of this one.
+    # The published results are not valid for the changed path.
     kept = {key: value for key, value in given.items() if key not in ("published_results", "published_source", "title")}
     name = f"{given['name']} ({said})" if given.get("name") and said else None
     return {**kept, "chain": changed(_CHAIN.validate_python(given["chain"]), changes, way), "name": name}
 
 
 def _read_links(cls: Any, given: object) -> tuple[tuple[str, Any], ...]:
-    """Several links by name: a mapping, or pairs."""
+    """Read several links by name: a mapping, or pairs."""
     pairs = tuple(given.items()) if isinstance(given, Mapping) else given
     if not isinstance(pairs, tuple) or not all(isinstance(name, str) for name, _ in pairs):
         hint = "write links={'first': {'rate': '10mbps', 'rtt': '10ms'}, 'second': ...}"
@@ -178,11 +179,11 @@ def chain_of(given: Mapping[str, Any]) -> list[AnyElement]:
     """Build the chain of a path, the outermost element first.
 
     Args:
-        given: Some of :data:`KEYS`, one of ``rate`` and ``trace`` among them.
+        given: Some of :data:`KEYS`, including ``rate`` or ``trace``.
 
     Raises:
-        ConfigError: Something is missing, contradictory or out of range.
-        UnitError: A quantity that cannot be read.
+        ConfigError: An argument is missing, contradictory or out of range.
+        UnitError: A quantity cannot be read.
     """
     read = validate(Loaded(given), Shorthand)
     with located("path"):
@@ -191,7 +192,7 @@ def chain_of(given: Mapping[str, Any]) -> list[AnyElement]:
                 "argument-missing",
                 "no rtt",
                 expected="the round-trip propagation delay, like rtt='15ms'",
-                hint="'0ms' is one",
+                hint="write rtt='0ms' for a path without delay",
             )
         if read.reverse_rate is not None and read.reverse_trace is not None:
             raise ConfigError("options-conflict", "reverse_rate and reverse_trace", expected="one of the two")
@@ -201,33 +202,33 @@ def chain_of(given: Mapping[str, Any]) -> list[AnyElement]:
             downlink = _link(given, "reverse_", **({"queue": read.reverse_queue} if read.reverse_queue else {}))
         elif read.reverse_queue is not None:
             raise ConfigError(
-                "option-needed", "reverse_queue without reverse_rate", expected="a rate or trace of the way back"
+                "option-needed", "reverse_queue without reverse_rate", expected="reverse_rate or reverse_trace"
             )
     link = Link(uplink=uplink, downlink=downlink)
     return [*_delays(read.rtt), *_jitter(read), *read.elements, *_loss(read, given), link]
 
 
 def changed(chain: Sequence[AnyElement], changes: Mapping[str, Any], way: str) -> list[AnyElement]:
-    """The elements of a path with some of them replaced.
+    """Return the elements of a path with some of them replaced.
 
-    A new round-trip time takes the place of all propagation delays, random loss that of all loss of data, jitter that
-    of all jitter; rate, trace and queue become those of the slowest link.
+    A new RTT replaces all propagation delays, a new random loss replaces all loss of data, and a new jitter replaces
+    all jitter. A new rate, trace or queue applies to the slowest link.
 
     Args:
         chain: The elements, the outermost first.
-        changes: Some of :data:`CHANGES`, as a path without a chain has them.
-        way: What the path was given by, for errors.
+        changes: Some of :data:`CHANGES`, in the form of a path's arguments.
+        way: The argument that gave the path, for errors.
 
     Raises:
-        ConfigError: Something else is to be changed, there is no link to change, or a value is wrong.
-        UnitError: A quantity that cannot be read.
+        ConfigError: Another property would be changed, there is no link to change, or a value is wrong.
+        UnitError: A quantity cannot be read.
     """
     others = [key for key in changes if key not in CHANGES]
     if others or {"rate", "trace"} <= changes.keys():
         raise ConfigError(
             "options-conflict",
             f"{', '.join(others or ('rate', 'trace'))} together with {way}",
-            expected=f"{way} alone, or with some of {', '.join(CHANGES)}, and of rate and trace one",
+            expected=f"{way} alone, or with some of {', '.join(CHANGES)}, but not both rate and trace",
             where="path",
         )
     read = validate(Loaded(changes), Shorthand)
@@ -248,7 +249,7 @@ def changed(chain: Sequence[AnyElement], changes: Mapping[str, Any], way: str) -
                 "path-without-link",
                 "a path without a link",
                 where="path",
-                expected="a link, whose rate and queue can change",
+                expected="a path with a link, to change its rate or queue",
             )
         schedule = {key: changes[key] for key in ("rate", "trace") if key in changes}
         kept = link.uplink.model_dump(exclude_none=True, exclude={"rate", "trace"} if schedule else set())
@@ -274,7 +275,7 @@ def _loss(read: Shorthand, given: Mapping[str, Any]) -> list[Loss]:
 
 
 def _delays(rtt: int | tuple[tuple[int, int], ...]) -> list[Delay]:
-    """The elements of a round-trip time. Half of the RTT in each direction; an odd nanosecond goes to the way back."""
+    """Return the delays of an RTT: half in each direction; an odd nanosecond is added to the reverse direction."""
     steps = rtt if isinstance(rtt, tuple) else ((0, rtt),)
 
     def delay(direction: Literal["both", "uplink", "downlink"], extra: int = 0) -> Delay:
@@ -287,7 +288,7 @@ def _delays(rtt: int | tuple[tuple[int, int], ...]) -> list[Delay]:
 
 
 def _slowest(elements: Sequence[AnyElement]) -> int | None:
-    """The position of the slowest link of the data direction; None without one."""
+    """Return the position of the slowest link of the data direction; ``None`` if there is no link."""
     links = {
         place: one.uplink for place, one in enumerate(elements) if isinstance(one, Link) and one.uplink is not None
     }
@@ -300,10 +301,10 @@ def _replaced(
     new: Sequence[AnyElement],
     place: int | None,
 ) -> list[AnyElement]:
-    """The elements with new ones where the first of a kind was, or at a place, and none of that kind besides."""
+    """Replace all elements of a kind by new ones, at the position of the first old one, or else at ``place``."""
 
     def goes(one: AnyElement) -> bool:
-        # Losses and jitter of acknowledgements stay.
+        # Losses and jitter of ACKs stay.
         return isinstance(one, kind) and (isinstance(one, Delay) or one.direction != "downlink")
 
     at = next((index for index, one in enumerate(elements) if goes(one)), place or 0)

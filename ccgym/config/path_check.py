@@ -1,4 +1,4 @@
-"""Mistakes in a path; for those in its traces see :mod:`ccgym.tracetools.check`."""
+"""Mistakes in a path. For mistakes in its traces see :mod:`ccgym.tracetools.check`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ccgym.tracetools.check import Finding, find_mistakes
 from ccgym.units import NS_PER_S, PACKET_BYTES
 
 LONG_RTT_NS: Final = 5 * NS_PER_S
-"""A longer round trip was probably meant in another unit: one to the moon takes 2.6 s."""
+"""A longer RTT probably has a wrong unit. For comparison: the RTT to the moon is 2.6 s."""
 
 
 def mistakes_in(path: Chain, name: str) -> list[Finding]:
-    """What is wrong or strange about a path of this name and is not listed as intended in the catalog, errors first."""
+    """Return wrong or unusual properties of a path, except those that the catalog lists as intended; errors first."""
     findings: list[Finding] = []
     for trace in path.trace_names():
         source = resolve_trace(trace)
@@ -33,7 +33,7 @@ def mistakes_in(path: Chain, name: str) -> list[Finding]:
 
 
 def _shadowed_file(name: str, source: TraceSource) -> Iterator[Finding]:
-    """Warn of a file in the working directory that the catalog's trace of that name hides."""
+    """Warn of a file in the working directory that is hidden by a trace of the catalog with the same name."""
     local = Path(name)
     if source.entry is None or os.path.dirname(name) or not local.is_file():
         return
@@ -41,15 +41,15 @@ def _shadowed_file(name: str, source: TraceSource) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "shadowed-file",
-            f"the working directory has another {name}, and the catalog's trace of that name is used",
-            cause="names of the catalog come before files",
+            f"the working directory has another {name}, but the trace of the catalog is used",
+            cause="names of the catalog have priority over files",
             remedy=f"write ./{name} to use the file",
             subject=name,
         )
 
 
 def _small_queues(path: Chain) -> Iterator[Finding]:
-    """Refuse byte limits in which no full packet fits."""
+    """Refuse limits in bytes that are smaller than a full packet."""
     links = [(way, one.toward(way)) for one in path.chain if isinstance(one, Link) for way in DIRECTIONS]
     for direction, link in links:
         limit = getattr(link.queue, "limit", Limit()) if link is not None else Limit()
@@ -58,22 +58,22 @@ def _small_queues(path: Chain) -> Iterator[Finding]:
             yield Finding(
                 "error",
                 "queue-too-small",
-                f"the {direction} queue holds {limit.bytes} bytes, and a full packet is {unit}",
-                cause="limits in bytes count what mahimahi charges on top of the IP length",
-                remedy=f"give it {unit}B or more, or a limit in packets",
+                f"the {direction} queue has a limit of {limit.bytes} bytes, but a full packet has {unit}",
+                cause="limits in bytes also count the bytes that mahimahi adds to the IP length",
+                remedy=f"set a limit of at least {unit}B, or a limit in packets",
             )
 
 
 def _unlikely(path: Chain, name: str) -> Iterator[Finding]:
-    """Warn of a path without propagation delay, with a very long one, or on which nothing limits a flow."""
+    """Warn of a path without propagation delay, with a very long delay, or without a limit for flows."""
     seconds = path.base_rtt_ns / NS_PER_S
     if path.base_rtt_ns <= 0:
         yield Finding(
             "warning",
             "no-delay",
             "the path has no propagation delay",
-            cause="a trace says when packets may leave, not how long they travel",
-            remedy="give a whole path, such as 'mm-delay 20 mm-link UP DOWN', or rtt='40ms'",
+            cause="a trace contains only the times when packets can leave the link, no propagation delay",
+            remedy="give a complete path, such as 'mm-delay 20 mm-link UP DOWN', or rtt='40ms'",
             subject=name,
         )
     if path.base_rtt_ns > LONG_RTT_NS:
@@ -89,8 +89,8 @@ def _unlikely(path: Chain, name: str) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "no-link",
-            "the path has no link, so that nothing limits a greedy flow; such flows are refused",
-            cause="delays pass on every packet; only a link has a rate",
+            "the path has no link, so nothing limits a greedy flow; ccgym refuses such flows",
+            cause="only a link has a rate; delays forward every packet",
             remedy="add a link, as in 'mm-delay 20 mm-link 12mbps 12mbps' or rate='12mbps', or use fixed_rate",
             subject=name,
         )

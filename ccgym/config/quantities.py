@@ -1,7 +1,7 @@
-"""Field types for pydantic models: they take text with units and hold integers in base units.
+"""Field types for pydantic models: they read text with units and store integers in base units.
 
-A model is written back with units, so ``Model.model_validate(model.model_dump())`` gives the same model. What varies
-over time is given as steps: a list of pairs of time and value, the first at ``0s``.
+A model is written with units again, so ``Model.model_validate(model.model_dump())`` returns the same model. Values that
+change over time are given as steps: a list of pairs of time and value, the first at ``0s``.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ from ccgym.units import (
 _T = TypeVar("_T", int, float)
 
 MAX_STEPS: Final = 100_000
-"""More steps are refused."""
+"""Max number of steps."""
 
 
 def parse_steps(value: object, parse: Callable[[Any], _T]) -> _T | tuple[tuple[int, _T], ...]:
-    """Read one value, or steps ``[("0s", value), ("3.75s", value), …]``; a single step is one value.
+    """Read one value, or steps ``[("0s", value), ("3.75s", value), …]``; a single step becomes one value.
 
     Raises:
-        UnitError: A value or time that cannot be read.
-        ConfigError: No pairs, or times out of order.
+        UnitError: A value or time cannot be read.
+        ConfigError: The items are not pairs, or the times are not in order.
     """
     if isinstance(value, Mapping) or not isinstance(value, Iterable) or isinstance(value, (str, bytes)):
         return parse(value)
@@ -75,7 +75,7 @@ def parse_steps(value: object, parse: Callable[[Any], _T]) -> _T | tuple[tuple[i
         if steps and start <= steps[-1][0]:
             raise ConfigError(
                 "order-wrong",
-                f"a step at {format_time(start)} after one at {format_time(steps[-1][0])}",
+                f"a step at {format_time(start)} after a step at {format_time(steps[-1][0])}",
                 expected="strictly increasing times",
             )
         steps.append((start, parse(item[1])))
@@ -83,7 +83,7 @@ def parse_steps(value: object, parse: Callable[[Any], _T]) -> _T | tuple[tuple[i
 
 
 def format_steps(value: _T | tuple[tuple[int, _T], ...], write: Callable[[_T], str]) -> str | list[list[str]]:
-    """The inverse of :func:`parse_steps`."""
+    """Write a value or steps as text; the inverse of :func:`parse_steps`."""
     if isinstance(value, tuple):
         return [[format_time(start), write(part)] for start, part in value]
     return write(value)
@@ -102,22 +102,22 @@ def _whole_milliseconds(value: Any) -> int:
         raise ConfigError(
             "out-of-range",
             f"a time of {format_time(time_ns)}",
-            expected="whole milliseconds above zero, as mahimahi counts",
+            expected="whole milliseconds above zero, as in mahimahi",
         )
     return time_ns
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """Metadata of a field that is read from text with a unit, and written back so."""
+    """Metadata of a field that is read from text with a unit and written in the same form."""
 
     parse: Callable[[Any], Any]
     write: Callable[[Any], str]
     example: str
     numbers: bool = False
-    """Whether plain numbers are read, too."""
+    """Whether plain numbers are also accepted."""
     steps: bool = False
-    """Whether it may be given in steps."""
+    """Whether steps are accepted."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         read = partial(parse_steps, parse=self.parse) if self.steps else self.parse
@@ -135,13 +135,13 @@ class Quantity:
 RateField = Annotated[int, Quantity(parse_rate, format_rate, "77.72mbps")]
 """Bits per second, from ``"77.72mbps"``."""
 FlowRateField = Annotated[int, Quantity(parse_flow_rate, format_rate, "3mbps")]
-"""Bits per second, from ``"3mbps"`` or ``"40 packets/s"``. A bare number is refused: ``40`` could be either."""
+"""Bits per second, from ``"3mbps"`` or ``"40 packets/s"``. A plain number is refused: its unit is not clear."""
 TimeField = Annotated[int, Quantity(parse_time, format_time, "51ms", numbers=True)]
 """Nanoseconds, from ``"51ms"`` or plain seconds; may be zero."""
 PeriodField = Annotated[int, Quantity(parse_positive_time, format_time, "0.5s", numbers=True)]
 """Nanoseconds above zero, from ``"0.5s"`` or plain seconds."""
 MillisecondsField = Annotated[int, Quantity(_whole_milliseconds, format_time, "20ms")]
-"""Nanoseconds, a whole number of milliseconds above zero, as mahimahi counts, from ``"20ms"``."""
+"""Nanoseconds: a whole number of milliseconds above zero, as in mahimahi, from ``"20ms"``."""
 BytesField = Annotated[int, Quantity(_bytes, lambda value: format_size(Size(bytes=value)), "5MB")]
 """Bytes, from ``"5MB"``."""
 ProbabilityField = Annotated[float, Quantity(parse_probability, format_probability, "1%", numbers=True)]
@@ -157,10 +157,10 @@ ProbabilitySteps = Annotated[
 
 
 class Limit(BaseModel):
-    """How much a queue holds: ``"94p"``, ``"30000B"``, ``"1.5bdp"`` or a mapping.
+    """Limit of a queue: ``"94p"``, ``"30000B"``, ``"1.5bdp"`` or a mapping.
 
-    All limits that are given hold at once; none means no limit. A limit in bandwidth-delay products becomes packets of
-    1500 bytes, rounded up, once the path is known.
+    All given limits apply together. If none is given, the queue has no limit. A limit in bandwidth-delay products is
+    converted to packets of 1500 bytes, rounded up, when the path is known.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -189,17 +189,17 @@ class Limit(BaseModel):
 
     @property
     def unlimited(self) -> bool:
-        """Whether nothing is limited."""
+        """Whether no limit is given."""
         return self.packets is None and self.bytes is None and self.bdp is None
 
     def in_packets(self, bdp_packets: Fraction) -> Limit:
-        """The same with packets in place of bandwidth-delay products.
+        """Return a copy with packets in place of bandwidth-delay products.
 
         Args:
-            bdp_packets: The path's bandwidth-delay product in packets of 1500 bytes.
+            bdp_packets: Bandwidth-delay product of the path, in packets of 1500 bytes.
 
         Raises:
-            ConfigError: The limit is in bandwidth-delay products, and the path has none.
+            ConfigError: The limit is in bandwidth-delay products, but the path has no delay.
         """
         if self.bdp is None:
             return self

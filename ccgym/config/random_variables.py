@@ -1,16 +1,16 @@
-"""Random variables with units, as path distributions draw them.
+"""Random variables with units, for path distributions.
 
 In YAML a random variable is a constant, or a mapping with one distribution::
 
-    loss: 1%                                                    always the same
-    rate: {uniform: [1.2mbps, 6mbps]}                           evenly between two bounds
-    rate: {uniform: [100, 500], unit: packets/s}                the unit given once for bare numbers
-    rate: {log_uniform: [0.1mbps, 100mbps]}                     evenly in its logarithm
+    loss: 1%                                                    constant
+    rate: {uniform: [1.2mbps, 6mbps]}                           uniform between two bounds
+    rate: {uniform: [100, 500], unit: packets/s}                one unit for plain numbers
+    rate: {log_uniform: [0.1mbps, 100mbps]}                     logarithm is uniform
     rate: {choice: [12mbps, 24mbps, 48mbps], weights: [2, 1, 1]}
     packets: {exp_uniform: [0, 8], floor: true, plus: 1}        1 + ⌊exp(U(0, 8))⌋
-    start_rate: {uniform: [0.3, 1.5], of: rate}                 a multiple of something drawn before
+    start_rate: {uniform: [0.3, 1.5], of: rate}                 a multiple of a value drawn before
 
-``floor`` rounds down, then ``plus`` adds, then what lies below ``zero_below`` becomes zero.
+First ``floor`` rounds down, then ``plus`` is added, then values below ``zero_below`` become zero.
 """
 
 from __future__ import annotations
@@ -45,32 +45,32 @@ Sampler: TypeAlias = "Callable[[np.random.Generator], float]"
 """Draws a value in base units."""
 
 DISTRIBUTIONS: Final = ("constant", "uniform", "log_uniform", "exp_uniform", "choice")
-"""The distributions that a random variable may have."""
+"""Distributions of random variables."""
 MODIFIERS: Final = ("unit", "weights", "of", "floor", "plus", "zero_below")
-"""Other keys of its mapping."""
+"""Other keys in the mapping of a random variable."""
 MAX_CHOICES: Final = 10_000
-"""Longer lists of choices are refused."""
+"""Max number of choices."""
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """What a random variable measures: how it is read, written and shown."""
+    """The quantity of a random variable: its reader, writer, unit and range."""
 
     name: str
-    """In words: ``rate``."""
+    """Name of the quantity, such as ``rate``."""
     read: Callable[[Any], float]
-    """From text or number to base units; raises :class:`~ccgym.errors.UnitError`."""
+    """Converts text or a number to base units; raises :class:`~ccgym.errors.UnitError`."""
     write: Callable[[float], Any]
-    """From base units to what :attr:`read` reads."""
+    """Converts base units to the form that :attr:`read` accepts."""
     shown_unit: str
-    """Unit in which people are shown it; empty for a plain number."""
+    """Unit in output for users; empty for a plain number."""
     shown_scale: float
-    """Base units in one of that unit."""
+    """Number of base units in :attr:`shown_unit`."""
     floor: float = 0.0
-    """Min that makes sense, base units."""
+    """Minimum valid value, base units."""
     ceiling: float = math.inf
     bare_unit: bool = True
-    """Whether bare numbers may be given a unit by ``unit:``."""
+    """Whether ``unit:`` can set the unit of plain numbers."""
 
 
 def _plain(value: Any) -> float:
@@ -109,7 +109,7 @@ PROBABILITY: Final = Dimension("probability", parse_probability, format_probabil
 PACKETS: Final = Dimension("number of packets", _packets, _rounded, "packets", 1.0, floor=1.0, ceiling=float(2**32))
 """Packets."""
 PLAIN: Final = Dimension("number", _plain, _rounded, "", 1.0, ceiling=1e6, bare_unit=False)
-"""A number without unit: a multiple of something."""
+"""A number without unit: a multiple of another value."""
 
 
 @dataclass(frozen=True)
@@ -117,26 +117,26 @@ class RandomVariable:
     """A random variable, or a constant."""
 
     dimension: Dimension
-    """What it measures; a plain number where :attr:`of` is given."""
+    """Quantity of the variable; a plain number if :attr:`of` is given."""
     distribution: str
     """One of :data:`DISTRIBUTIONS`."""
     values: tuple[float, ...]
-    """Base units: the constant; both bounds (of ``exp_uniform`` those of the exponent); or the choices."""
+    """Base units: the constant; both bounds (for ``exp_uniform``, bounds of the exponent); or the choices."""
     weights: tuple[float, ...] = ()
-    """Of the choices; none means equal ones."""
+    """Weights of the choices; empty: equal weights."""
     of: str = ""
-    """What it is a multiple of; empty for a number by itself."""
+    """Name of the value that the variable is a multiple of; empty if it is not a multiple."""
     floor: bool = False
     """Whether to round down."""
     plus: float = 0.0
-    """Added after rounding, base units."""
+    """Value added after rounding, base units."""
     zero_below: float = 0.0
-    """Smaller values become zero, base units."""
+    """Threshold below which values become zero, base units."""
     written: Any = field(default=None, compare=False)
-    """As it stood in the configuration."""
+    """The variable as written in the configuration."""
 
     def sampler(self) -> Sampler:
-        """A fast function that draws a value; a constant uses no randomness."""
+        """Return a fast function that draws a value; a constant uses no random number."""
         draw = self._drawn()
         return (lambda rng: self._modified(draw(rng))) if self.floor or self.plus or self.zero_below else draw
 
@@ -161,14 +161,14 @@ class RandomVariable:
 
     @property
     def is_range(self) -> bool:
-        """Whether it is drawn from between two different bounds, evenly or evenly in its logarithm."""
+        """Whether the distribution is uniform or log-uniform between two different bounds."""
         return self.distribution in ("uniform", "log_uniform") and self.values[0] < self.values[1]
 
     def at(self, part: float) -> RandomVariable:
-        """The constant at a place of the range: 0 is the lower bound, 1 the upper one, in between as it is drawn.
+        """Return the constant at a position of the range: 0 is the lower bound, 1 the upper bound.
 
         Args:
-            part: The place, from 0 to 1.
+            part: Position from 0 to 1, on a linear scale (uniform) or logarithmic scale (log-uniform).
         """
         assert self.is_range
         low, high = self.values
@@ -178,14 +178,14 @@ class RandomVariable:
         return read_random_variable(written, self.dimension, (self.of,) if self.of else ())
 
     def bounds(self) -> tuple[float, float]:
-        """Min and max that can be drawn, in base units (multiples where :attr:`of` is given)."""
+        """Return the min and max of drawn values, in base units (multiples if :attr:`of` is given)."""
         low, high = min(self.values), max(self.values)
         if self.distribution == "exp_uniform":
             low, high = math.exp(low), math.exp(high)
         return self._modified(low), self._modified(high)
 
     def describe(self) -> str:
-        """The distribution in a few words."""
+        """Describe the distribution in a few words."""
         ends = [self.show(value) if self.distribution != "exp_uniform" else f"{value:g}" for value in self.values]
         if self.distribution == "constant":
             text = ends[0]
@@ -206,12 +206,12 @@ class RandomVariable:
         return text
 
     def show(self, value: float) -> str:
-        """Write a value in the unit that people are shown."""
+        """Write a value in the unit for users."""
         return f"{value / self.dimension.shown_scale:.6g}"
 
 
 def cumulative(weights: Iterable[float]) -> tuple[float, ...]:
-    """Running sums of weights, scaled to end at 1."""
+    """Return cumulative sums of weights, scaled to end at 1."""
     sums = list(accumulate(weights))
     return (*(part / sums[-1] for part in sums[:-1]), 1.0)
 
@@ -222,16 +222,16 @@ def pick(steps: tuple[float, ...], rng: np.random.Generator) -> int:
 
 
 def read_random_variable(value: object, dimension: Dimension, of: tuple[str, ...] = ()) -> RandomVariable:
-    """Read a random variable as YAML gives it; see the module's text.
+    """Read a random variable from YAML data; see the module's docstring.
 
     Args:
         value: A constant, a mapping with one distribution, or a :class:`RandomVariable`.
-        dimension: What it measures.
-        of: What it may be a multiple of.
+        dimension: Quantity of the variable.
+        of: Names of values that the variable can be a multiple of.
 
     Raises:
-        ConfigError: No distribution or several, unknown keys, bounds out of order or out of range.
-        UnitError: A quantity that cannot be read.
+        ConfigError: There is no distribution or several, a key is unknown, or bounds are out of order or out of range.
+        UnitError: A quantity cannot be read.
     """
     if isinstance(value, RandomVariable):
         return value
@@ -251,7 +251,7 @@ def read_random_variable(value: object, dimension: Dimension, of: tuple[str, ...
             "exactly-one",
             " and ".join(given) + " together" if given else f"a {dimension.name} without a distribution",
             expected="exactly one of " + ", ".join(DISTRIBUTIONS),
-            hint="" if given else f"a constant {dimension.name} is written without braces",
+            hint="" if given else f"write a constant {dimension.name} without braces",
         )
     distribution, target, unit = given[0], value.get("of", ""), value.get("unit")
     measured = PLAIN if target else dimension
@@ -290,7 +290,7 @@ def read_random_variable(value: object, dimension: Dimension, of: tuple[str, ...
 
 
 def _read_values(given: Any, distribution: str, read: Callable[[Any], float]) -> tuple[float, ...]:
-    """The constant, the bounds or the choices of a distribution."""
+    """Read the constant, the bounds or the choices of a distribution."""
     if distribution == "constant":
         return (read(given),)
     expected = f"1 to {MAX_CHOICES} values" if distribution == "choice" else "two bounds, like [low, high]"
@@ -304,7 +304,7 @@ def _read_values(given: Any, distribution: str, read: Callable[[Any], float]) ->
     if low > high:
         raise ConfigError("order-wrong", f"{given[0]} before {given[1]}", expected="the smaller bound first")
     if distribution == "log_uniform" and low <= 0.0:
-        expected = "a bound above zero, since zero has no logarithm"
+        expected = "a bound above zero, because zero has no logarithm"
         raise ConfigError("out-of-range", shown(given[0]), expected=expected)
     if distribution == "exp_uniform" and max(abs(low), abs(high)) > 50:
         raise ConfigError("out-of-range", shown(given), expected="exponents from -50 to 50")
@@ -331,7 +331,7 @@ def _in_range(value: float, dimension: Dimension, written: object) -> None:
 
 @dataclass(frozen=True)
 class Reads:
-    """Metadata of a random variable's field: what it measures, and what it may be a multiple of."""
+    """Metadata of the field of a random variable: its quantity, and the values that it can be a multiple of."""
 
     dimension: Dimension
     of: tuple[str, ...] = ()
@@ -352,11 +352,11 @@ class Reads:
 RandomRate: TypeAlias = Annotated[RandomVariable, Reads(RATE)]
 """A rate: ``"3mbps"``, ``{uniform: [100, 500], unit: packets/s}``."""
 RandomStartRate: TypeAlias = Annotated[RandomVariable, Reads(RATE, of=("rate", "packets_per_rtt"))]
-"""A rate, or a multiple of the drawn one, or of a packet per base RTT."""
+"""A rate, or a multiple of the drawn rate or of one packet per base RTT."""
 RandomTime: TypeAlias = Annotated[RandomVariable, Reads(TIME)]
 RandomProbability: TypeAlias = Annotated[RandomVariable, Reads(PROBABILITY)]
 RandomPackets: TypeAlias = Annotated[RandomVariable, Reads(PACKETS)]
-"""A number of packets, rounded down where it is drawn."""
+"""A number of packets; drawn numbers are rounded down."""
 RandomNumber: TypeAlias = Annotated[RandomVariable, Reads(PLAIN)]
 """A number without unit."""
 

@@ -1,7 +1,7 @@
-"""Distributions of paths, and one path drawn from one, as the simulator takes it.
+"""The base of distributions of paths, and a drawn path in the form that the simulator reads.
 
-A draw happens at every reset of every environment, so what is drawn is not validated again; :meth:`SampledPath.path`
-gives the :class:`~ccgym.config.path.NetworkPath` that compiles to the same, for everything else that takes a path.
+Every reset of every environment draws a path, so drawn paths are not validated again. :meth:`SampledPath.path`
+returns the :class:`~ccgym.config.path.NetworkPath` that compiles to the same elements, for all other uses of a path.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ccgym import _core
 
 DEFAULT_DURATION_NS: Final = 60 * NS_PER_S
-"""How long a drawn path's changes are drawn for, and its capacity is known for, unless a duration is given."""
+"""Default duration of a drawn path's changes and of its known capacity, nanoseconds."""
 
 UNITS: Final[dict[str, str]] = {
     "rate_mbps": "Mbit/s",
@@ -39,50 +39,50 @@ UNITS: Final[dict[str, str]] = {
     "jitter_ms": "ms",
     "start_rate_mbps": "Mbit/s",
 }
-"""The numbers that a drawn path may have, with their units; ``queue_packets`` is absent where nothing limits it."""
+"""Names and units of the numbers of a drawn path; ``queue_packets`` is absent if the queue has no limit."""
 
 
 @dataclass(frozen=True)
 class SampledPath:
-    """A path that was drawn. Its parts may be shared with other draws: treat them as constants."""
+    """A drawn path. Other draws may share its parts, so do not change them."""
 
     uplink: list[dict[str, Any]]
-    """Elements that data crosses, in that order: the native ``ElementSpec``."""
+    """Elements in the order in which data crosses them: the native ``ElementSpec``."""
     downlink: list[dict[str, Any]]
-    """Elements that acknowledgements cross."""
+    """Elements in the order in which ACKs cross them."""
     facts: dict[str, Any] | None
-    """``capacity``: steps of nanoseconds and bit/s; ``base_rtt``: nanoseconds. ``None`` for a path without link."""
+    """``capacity``: steps of nanoseconds and bit/s; ``base_rtt``: nanoseconds. ``None`` if the path has no link."""
     numbers: Mapping[str, float]
-    """What was drawn, by the names of :data:`UNITS`; those of one of several links as ``LINK.NAME``."""
+    """Drawn numbers, by the names of :data:`UNITS`; with several links, numbers of a link are ``LINK.NAME``."""
     name: str = ""
-    """The distribution's, the trace's or the path's name."""
+    """Name of the distribution, trace or path."""
     traces: Mapping[str, _core.Trace] = field(default_factory=dict, repr=False)
-    """The native traces that the elements name."""
+    """Native traces of the elements, by name."""
     origin: tuple[AnyElement, ...] | NetworkPath = field(default=(), repr=False)
     """The path, or its elements, the outermost first."""
     links: tuple[dict[str, Any], ...] = ()
-    """Of a path of several links: ``name``, ``uplink`` and ``downlink`` of each, in place of the path's own."""
+    """For several links: ``name``, ``uplink`` and ``downlink`` of each link, in place of the attributes above."""
     _ways: dict[tuple[tuple[str, ...], Direction, int], SampledPath] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    """What :meth:`along` has made."""
+    """Cache of :meth:`along`."""
 
     @property
     def start_rate_mbps(self) -> float | None:
-        """The rate with which the flow starts, Mbit/s; ``None`` leaves that to the agent."""
+        """The rate at the start of the flow, Mbit/s; ``None``: the agent decides."""
         return self.numbers.get("start_rate_mbps")
 
     @classmethod
     def of(cls, path: NetworkPath, duration_ns: int = DEFAULT_DURATION_NS) -> SampledPath:
-        """A path as if it had been drawn: its true capacity, base round trip and numbers are worked out.
+        """Convert a path to a drawn path, with its true capacity, base RTT and numbers.
 
         Args:
             path: The path.
-            duration_ns: How long its capacity must be known for, nanoseconds.
+            duration_ns: Duration of the known capacity, nanoseconds.
 
         Raises:
             ConfigError: The path cannot be compiled.
-            PathNotFoundError: A trace that is not there.
+            PathNotFoundError: A trace does not exist.
         """
         compiled = path.compile(duration_ns)
         facts = compiled.facts if compiled.facts["capacity"] else None
@@ -92,15 +92,15 @@ class SampledPath:
         return cls(uplink, downlink, facts, numbers, path.name or "", compiled.traces, path, links=compiled.links)
 
     def along(self, route: Sequence[str], direction: Direction, duration_ns: int) -> SampledPath:
-        """What a flow has of the path: true capacity, base round trip and numbers of its own route.
+        """Return the path of a flow: true capacity, base RTT and numbers of its own route.
 
         Args:
-            route: Names of links; all of them by default.
-            direction: The direction of each link that data crosses.
-            duration_ns: How long the capacity must be known for, nanoseconds.
+            route: Names of links; empty: all links.
+            direction: The direction of the links that data crosses.
+            duration_ns: Duration of the known capacity, nanoseconds.
 
         Raises:
-            ConfigError: There is no such link, or the route names one twice.
+            ConfigError: A link of the route does not exist, or is in the route twice.
         """
         if not route and direction == "uplink":
             return self
@@ -114,18 +114,18 @@ class SampledPath:
         return way
 
     def spec(self) -> dict[str, Any]:
-        """Uplink, downlink and facts: what goes into the simulator's JSON."""
+        """Return uplink, downlink and facts for the simulator's JSON."""
         spec = {"uplink": self.uplink, "downlink": self.downlink, "facts": self.facts}
         return {**spec, "links": list(self.links)} if self.links else spec
 
     def path(self) -> NetworkPath:
-        """The path for everything else that takes one: evaluation, plots, ``ccgym paths show``."""
+        """Return the path for evaluation, plots, ``ccgym paths show`` and all other uses."""
         if isinstance(self.origin, NetworkPath):
             return self.origin
         return NetworkPath(chain=self.origin, name=self.name or None)
 
     def describe(self) -> dict[str, float]:
-        """What was drawn, by the names of :data:`UNITS`."""
+        """Return the drawn numbers, by the names of :data:`UNITS`."""
         return dict(self.numbers)
 
     def __str__(self) -> str:
@@ -134,7 +134,7 @@ class SampledPath:
 
 
 def path_numbers(path: NetworkPath) -> Mapping[str, float]:
-    """The numbers of a path that was given in full, by the names of :data:`UNITS`; its loss is the random one."""
+    """Return the numbers of a path that was not drawn, by the names of :data:`UNITS`; ``loss`` is random loss."""
     numbers: dict[str, float] = {}
     if path.data_links:
         numbers["rate_mbps"] = path.mean_rate_mbps
@@ -149,12 +149,12 @@ def path_numbers(path: NetworkPath) -> Mapping[str, float]:
 
 
 def numbers_of_links(links: Iterable[tuple[str, Mapping[str, float]]]) -> dict[str, float]:
-    """The numbers of several links by ``LINK.NAME``."""
+    """Return the numbers of several links as ``LINK.NAME``."""
     return {f"{link}.{name}": number for link, numbers in links for name, number in numbers.items()}
 
 
 def slowest_of(numbers: Mapping[str, float], links: Iterable[str]) -> dict[str, float]:
-    """The smallest rate of these links, and the smallest with which they let flows start, where they have such."""
+    """Return the smallest rate of these links, and their smallest start rate, if available."""
     found = {name: [numbers[key] for link in links if (key := f"{link}.{name}") in numbers] for name in _RATES}
     return {name: min(rates) for name, rates in found.items() if rates}
 
@@ -162,27 +162,27 @@ def slowest_of(numbers: Mapping[str, float], links: Iterable[str]) -> dict[str, 
 _RATES: Final = ("rate_mbps", "start_rate_mbps")
 
 
-# --- What paths are drawn from ---------------------------------------------------------------------------------
+# --- Distributions ---------------------------------------------------------------------------------------------
 
 
 class ParameterRow(TypedDict):
     """One parameter of a path distribution, as text and for JSON."""
 
     name: str
-    """Dotted where parts have parameters of the same name."""
+    """Name; with a prefix and a dot if parts have parameters of the same name."""
     unit: str
     """Unit of ``low`` and ``high``; empty for a fraction."""
     low: float | None
-    """Min; ``None`` without one."""
+    """Min; ``None`` if there is no min."""
     high: float | None
     distribution: str
-    """In a few words."""
+    """Distribution in a few words."""
 
 
 class PathDistribution(Strict):
     """A distribution of paths: immutable, compared by content, picklable.
 
-    Subclasses say what is drawn. The same state of the generator gives the same path.
+    Subclasses define the drawn parameters. The same state of the generator results in the same path.
     """
 
     @abstractmethod
@@ -190,27 +190,27 @@ class PathDistribution(Strict):
         """Draw a path.
 
         Args:
-            rng: Where the randomness comes from: an environment's ``np_random``.
-            duration_ns: How long changes of the rate are drawn for and the capacity must be known for, nanoseconds.
+            rng: Source of random numbers: ``np_random`` of an environment.
+            duration_ns: Duration of the drawn changes of the rate and of the known capacity, nanoseconds.
 
         Raises:
-            ConfigError: A path that cannot be compiled.
-            PathNotFoundError: A trace that is not there.
+            ConfigError: The path cannot be compiled.
+            PathNotFoundError: A trace does not exist.
         """
 
     @abstractmethod
     def summary(self) -> str:
-        """One line of text."""
+        """Return one line of text."""
 
     @abstractmethod
     def rows(self) -> list[ParameterRow]:
-        """The parameters that are drawn."""
+        """Return the drawn parameters."""
 
     def describe(self) -> dict[str, Any]:
-        """``summary``: one line; ``numbers``: rows with name, unit, low, high and distribution."""
+        """Return ``summary``: one line; ``numbers``: rows with name, unit, low, high and distribution."""
         return {"summary": self.summary(), "numbers": self.rows()}
 
-    # What subclasses cache (samplers, compiled paths) is made again in copies and after pickling.
+    # Caches of subclasses (samplers, compiled paths) are built again in copies and after pickling.
 
     @override
     def __getstate__(self) -> dict[Any, Any]:
@@ -233,19 +233,19 @@ class PathDistribution(Strict):
 
 
 def parameter_row(name: str, number: RandomVariable, more: str = "") -> ParameterRow:
-    """Describe a parameter of a distribution, with some more words."""
+    """Describe a parameter of a distribution; ``more`` is appended to the text."""
     unit, scale = number.dimension.shown_unit, number.dimension.shown_scale
     low, high = (end / scale for end in number.bounds())
     return {"name": name, "unit": unit, "low": low, "high": high, "distribution": number.describe() + more}
 
 
 def prefixed(prefix: str, rows: list[ParameterRow]) -> list[ParameterRow]:
-    """Put a part's name in front of its parameters' names."""
+    """Put the name of a part in front of the names of its parameters."""
     return [{**row, "name": f"{prefix}{row['name']}"} for row in rows]
 
 
 def known_names(names: Iterable[str], key: str, find: Callable[[str], object]) -> None:
-    """Refuse the first of some names that cannot be found, at its place in the list ``key``."""
+    """Raise an error for the first name that cannot be found, with its position in the list ``key``."""
     for place, name in enumerate(names):
         try:
             find(name)

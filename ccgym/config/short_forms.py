@@ -1,4 +1,4 @@
-"""What users may write in place of a whole mapping: ``read_<union>`` gets it, and the models by kind."""
+"""Short forms that users can write in place of a mapping: ``read_<union>`` reads them, given the models by kind."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _RTTS: Final = re.compile(r"([0-9]*\.?[0-9]+)\s*rtts?", re.IGNORECASE)
 
 
 def name_alone(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A kind that needs no more than its name."""
+    """Read the name of a kind without parameters."""
     return {"kind": value} if isinstance(value, str) else value
 
 
 def read_clock(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A time is a fixed clock, ``0.5 rtt`` one of round trips."""
+    """Read a time as a fixed clock, and ``0.5 rtt`` as a clock of round trips."""
     if isinstance(value, str):
         rtts = _RTTS.fullmatch(value.strip()) if len(value) < 100 else None
         if rtts is not None:
@@ -30,7 +30,7 @@ def read_clock(value: Any, kinds: Mapping[str, Any]) -> Any:
 
 
 def read_start(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A rate, a window in packets, or the name of a kind that needs no more."""
+    """Read a rate, a window in packets, or the name of a kind without parameters."""
     if not isinstance(value, str):
         return value
     text = value.strip()
@@ -38,7 +38,7 @@ def read_start(value: Any, kinds: Mapping[str, Any]) -> Any:
         if text == "rate" or text not in kinds:
             raise ConfigError(
                 "unknown-kind",
-                "a start at a rate without rate" if text == "rate" else f"unknown start {shown(value)}",
+                "a start of kind rate without a rate" if text == "rate" else f"unknown start {shown(value)}",
                 expected=f"a rate like 3mbps, a window like 10p, or one of {', '.join(kinds)}",
                 hint=did_you_mean(text, kinds) if text != "rate" else "",
             )
@@ -50,36 +50,36 @@ def read_start(value: Any, kinds: Mapping[str, Any]) -> Any:
 
 
 def read_map(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A list is one of discrete operations."""
+    """Read a list as a map of discrete operations."""
     if isinstance(value, (list, tuple)):
         return {"kind": "discrete", "operations": list(value)}
     return name_alone(value, kinds)
 
 
 def _quantity(kind: str, key: str) -> Callable[[Any, Mapping[str, Any]], Any]:
-    """Reads a quantity alone as the one parameter of a kind."""
+    """Return a function that reads a quantity as the only parameter of a kind."""
     return lambda value, _: {"kind": kind, key: value} if isinstance(value, str) or is_number(value) else value
 
 
 read_jitter_distribution = _quantity("uniform", "max")
-"""A time is the maximum of a uniform distribution."""
+"""Reads a time as the maximum of a uniform distribution."""
 read_transfer_size = _quantity("constant", "bytes")
-"""A size is always the same."""
+"""Reads a size as a constant size."""
 
 
 def read_source(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """``greedy`` or ``media``, or a size: a transfer of that many bytes."""
+    """Read ``greedy`` or ``media``, or a size: a transfer of this number of bytes."""
     if value in ("greedy", "media"):
         return {"kind": value}
     return _quantity("bytes", "bytes")(value, kinds)
 
 
 read_guard = read_expert = name_alone
-"""A guard or an expert may be its kind's name."""
+"""Reads a guard or an expert from the name of its kind."""
 
 
 def read_queue(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A size is a droptail queue; the name of a discipline, one with its defaults."""
+    """Read a size as a droptail queue, and a name as a queue discipline with its defaults."""
     if isinstance(value, str):
         name = value.strip()
         if name[:1].isdigit() or name[:1] in "+-.":
@@ -91,7 +91,7 @@ def read_queue(value: Any, kinds: Mapping[str, Any]) -> Any:
                 "key-missing",
                 f"queue {shown(name)} without {' and '.join(needed)}",
                 expected="a mapping like {kind: " + name + ", " + ", ".join(f"{key}: …" for key in needed) + "}",
-                hint="just a size, like '94p' or '1bdp', is a droptail queue" if name == "droptail" else "",
+                hint="write only a size, like '94p' or '1bdp', for droptail" if name == "droptail" else "",
             )
         return {"kind": name}
     if is_number(value):
@@ -104,15 +104,15 @@ def read_queue(value: Any, kinds: Mapping[str, Any]) -> Any:
 _OTHER_QUEUES: Final = {
     **dict.fromkeys(
         ("fifo", "taildrop", "tail_drop", "drop_tail", "droptailqueue"),
-        "did you mean 'droptail'? Just a size, like '94p', is one",
+        "did you mean 'droptail'? Write only a size, like '94p'",
     ),
     **dict.fromkeys(
         ("ared", "wred", "blue", "choke", "aqm"),
-        "the active queue management implemented: codel, fq_codel, pie, red, step and dualpi2",
+        "use one of codel, fq_codel, pie, red, step and dualpi2 for active queue management",
     ),
     **dict.fromkeys(("l4s", "pi2", "dualq"), "did you mean 'dualpi2'?"),
 }
-"""Queues that other tools have, and what to say about them."""
+"""Queues of other tools, and the hints for them."""
 
 
 def _known_queue(name: str, kinds: Mapping[str, Any]) -> None:

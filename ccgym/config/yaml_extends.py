@@ -1,4 +1,4 @@
-"""How a YAML file changes the one that it extends; :mod:`ccgym.config.yaml_loader` has the rules."""
+"""Merging of a YAML file with the file that it extends; see :mod:`ccgym.config.yaml_loader` for the rules."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from ccgym.config.yaml_parser import Node
 from ccgym.errors import ConfigError, did_you_mean, shown
 
 NAMING_KEYS: Final = ("name", "term", "signal")
-"""Keys that name an item of a list; the first that it has counts."""
+"""Keys with the name of a list item; the first existing key counts."""
 
 OWNED: Final = {
-    # A name, and what it is called in reports: a policy of another name is another policy.
+    # A name, and its style in reports: a policy with another name is another policy.
     "name": ("style",),
-    # What an action means: limits, unit and first deviation of another kind of map say nothing about this one.
+    # The meaning of an action: limits, unit and first deviation of another kind of map are not valid for this one.
     "agent.action.map.kind": ("agent.action.bounds", "agent.action.scale", "algorithm.log_std_init"),
-    # Two ways to say the same.
+    # Two forms of the same setting.
     "environment.paths": ("environment.path",),
     "environment.path": ("environment.paths",),
 }
-"""What belongs to what: where the extending file gives the first another value, the others are not taken over."""
+"""Dependent keys: if the extending file changes the first key, the other keys are not inherited."""
 
 _ABSENT: Final = Node(None, "")
 
 
 def extend(base: dict[str, Node], over: dict[str, Node]) -> tuple[dict[str, Node], list[str]]:
-    """The content of a file that changes another one, and the key paths of that one that it does not take over."""
+    """Merge a file with the file that it extends; return the content, and the key paths that are not inherited."""
     dropped = []
     for owner, owned in OWNED.items():
         new, old = _at(over, owner).value, _at(base, owner).value
@@ -40,7 +40,7 @@ def extend(base: dict[str, Node], over: dict[str, Node]) -> tuple[dict[str, Node
 
 
 def _at(mapping: dict[str, Node], path: str) -> Node:
-    """The node at a key path."""
+    """Return the node at a key path."""
     node = Node(mapping, "")
     for key in path.split("."):
         node = node.value.get(key, _ABSENT) if isinstance(node.value, dict) else _ABSENT
@@ -48,7 +48,7 @@ def _at(mapping: dict[str, Node], path: str) -> Node:
 
 
 def _merge(base: dict[str, Node], over: dict[str, Node], place: str) -> dict[str, Node]:
-    """What a mapping at a key path becomes when another one changes it."""
+    """Merge a mapping at a key path with another mapping that changes it."""
     merged = dict(base)
     for key, node in over.items():
         here, value = f"{place}.{key}" if place else key, node.value
@@ -65,7 +65,7 @@ def _merge(base: dict[str, Node], over: dict[str, Node], place: str) -> dict[str
 
 def _merge_named(items: list[tuple[str, Node]], over: Node, place: str) -> list[Node]:
     """Change the items of a list by their names."""
-    # The key that says what the items are.
+    # The key with the name of an item.
     tag = next((key for key in NAMING_KEYS[1:] for _, item in items if _has(item, key)), "name")
     merged: list[Node] = []
     for name, item in items:
@@ -97,7 +97,7 @@ def _has(item: Node, key: str) -> bool:
 
 
 def _name_of(item: Node) -> str | None:
-    """What an item of a list is called: a word is its own name."""
+    """Return the name of a list item; a word is its own name."""
     if isinstance(item.value, str):
         return item.value
     names = (item.value[key].value for key in NAMING_KEYS if _has(item, key))
@@ -105,6 +105,6 @@ def _name_of(item: Node) -> str | None:
 
 
 def _is_same_kind(before: dict[str, Node], over: dict[str, Node], place: str) -> bool:
-    """Whether the keys of two mappings mean the same; that of an algorithm is known by its name."""
+    """Return whether two mappings are of the same kind; for an algorithm, whether they have the same name."""
     tag = "name" if place == "algorithm" else "kind"
     return over.get(tag, _ABSENT).value in (None, before.get(tag, _ABSENT).value)

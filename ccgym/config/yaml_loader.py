@@ -1,16 +1,16 @@
-"""Strict YAML: every mistake is reported with file and line, and nothing is ever guessed.
+"""Strict YAML: every mistake is reported with file and line, and ambiguous values are refused.
 
-Refused, because each is a well-known trap: duplicate keys, the bare words ``yes no on off`` as booleans, sexagesimal
-and octal numbers, anchors and aliases, tags, several documents in a file, keys that are not strings. Numbers are those
-of YAML 1.2, so ``1e-3`` is a float. A file may build on one other with ``extends: other.yaml``, which lies next to it
-or comes with ccgym: mappings are merged key by key, everything else is replaced, and so are a mapping of another
-``kind`` and another ``algorithm``, whose keys are others. A list of things with names (a key ``name``, or else the
-word that says what they are) is changed by a mapping of these names: what stands below a name is merged with the item,
-``null`` removes the item, a new name appends one; the name itself need not be said again.
+The loader refuses well-known sources of mistakes: duplicate keys, the unquoted words ``yes no on off`` as booleans,
+sexagesimal and octal numbers, anchors and aliases, tags, several documents in a file, keys that are not strings.
+Numbers are as in YAML 1.2, so ``1e-3`` is a float. A file can extend one other file with ``extends: other.yaml``, in
+the same folder or included in ccgym. Mappings are merged key by key, everything else is replaced. Mappings of another
+``kind`` and another ``algorithm`` are also replaced, because they have other keys. A list of named items (by the key
+``name``, or by the key of the item's kind) is changed by a mapping of these names: the value of a name is merged with
+the item, ``null`` removes the item, and a new name adds an item. The value need not repeat the name.
 
-A model is read with :func:`load_model`, which applies overrides (``--set link.delay=40ms``, or a mapping of such keys
-in Python) through the same validation and turns pydantic's complaints into :class:`~ccgym.errors.ConfigError` with the
-line of the key.
+:func:`load_model` reads a model. It applies overrides (``--set link.delay=40ms``, or a mapping of such keys in Python)
+with the same validation, and converts pydantic's errors to :class:`~ccgym.errors.ConfigError` with the line of the
+key.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     _M = TypeVar("_M", bound=BaseModel)
 
 MAX_PROBLEMS: Final = 10
-"""Max number of further problems whose places an error names."""
+"""Max number of further problems that an error lists."""
 
 Place: TypeAlias = "tuple[str | int, ...]"
 """Keys and list positions from the top."""
@@ -41,22 +41,22 @@ Place: TypeAlias = "tuple[str | int, ...]"
 
 @dataclass
 class Loaded:
-    """The content of a configuration file, and where each part of it stands."""
+    """The content of a configuration file, and the line of each part."""
 
     data: Any
     """Dictionaries, lists, strings, integers, floats, booleans and ``None``."""
     lines: dict[Place, str] = field(default_factory=dict)
     """``file:line`` of every key and list item."""
     source: str = ""
-    """The file's name; empty for data that came from no file."""
+    """Name of the file; empty for data without a file."""
     extends: str = ""
-    """The file that it extends; empty where it extends none."""
+    """The extended file; empty if there is none."""
     dropped: list[str] = field(default_factory=list)
-    """Key paths of the extended file that the extending one does not take over: see :data:`OWNED`."""
+    """Key paths of the extended file that are not inherited: see :data:`OWNED`."""
 
     @classmethod
     def of(cls, root: Node, source: str) -> Loaded:
-        """Part the values of a file from their lines."""
+        """Separate the values of a file from their lines."""
         lines: dict[Place, str] = {}
 
         def plain(value: Any, place: Place) -> Any:
@@ -71,7 +71,7 @@ class Loaded:
         return cls(plain(root.value, ()), lines, source)
 
     def inherited(self) -> list[str]:
-        """Key paths, two levels deep at most, of which all was written in the extended file."""
+        """Return key paths, at most two levels deep, whose whole content is from the extended file."""
         if not self.extends:
             return []
 
@@ -88,14 +88,14 @@ class Loaded:
         return found
 
     def where(self, place: Sequence[str | int]) -> str:
-        """Return ``file:line: key path`` of a place, or of the nearest one above it that was written down."""
+        """Return ``file:line: key path`` of a place, or of the nearest written key above it."""
         known: Place = ()
         node = self.data
         for step in place:
             try:
                 node = node[step]
             except (LookupError, TypeError):
-                continue  # a name that pydantic adds for the member of a union
+                continue  # a name that pydantic adds for a member of a union
             known = (*known, step)
         above = (known[:length] for length in range(len(known), -1, -1))
         line = next((self.lines[one] for one in above if one in self.lines), self.source)
@@ -111,7 +111,7 @@ def dotted(place: Sequence[str | int]) -> str:
 
 
 def load_yaml(path: str | os.PathLike[str]) -> Loaded:
-    """Read a YAML file and, if it says so, the one that it extends.
+    """Read a YAML file and, if it has the key ``extends``, the extended file.
 
     Raises:
         ConfigError: The file is missing or unreadable, or breaks one of the rules above.
@@ -132,9 +132,9 @@ def load_yaml(path: str | os.PathLike[str]) -> Loaded:
         if "extends" in base:
             raise ConfigError(
                 "yaml-feature",
-                f"{base_path} extends another file itself",
+                f"{base_path} also extends a file",
                 expected="one level of `extends`",
-                hint="extend that file directly, or copy what you need of it",
+                hint="extend that file directly, or copy the necessary parts",
             )
     content, dropped = extend(base, top.value)
     loaded = Loaded.of(Node(content, ""), str(path))
@@ -157,7 +157,7 @@ def load_model(path: str | os.PathLike[str], model: type[_M], overrides: Iterabl
             from 0 (``flows.0.scheme=bbr``). Or, from Python, a mapping of such keys to values: ``{"a.b": c}``.
 
     Raises:
-        ConfigError: With ``file:line: key path``, what stands there, what could, and a suggestion for unknown keys.
+        ConfigError: With ``file:line: key path``, the found and expected values, and a suggestion for unknown keys.
     """
     loaded = load_yaml(path)
     if loaded.data is None:
@@ -186,7 +186,7 @@ def validate(loaded: Loaded, model: type[_M]) -> _M:
 
 
 def apply_override(loaded: Loaded, override: str, model: type[BaseModel]) -> None:
-    """Apply one ``a.b=c`` to loaded YAML, in place; the model names keys for hints. Raises :class:`ConfigError`."""
+    """Apply one ``a.b=c`` to loaded YAML, in place; hints use the keys of ``model``. Raises :class:`ConfigError`."""
     where = f"--set {override}"
     name, equals, text = override.partition("=")
     if not equals or not all(name.strip().split(".")):
@@ -195,7 +195,7 @@ def apply_override(loaded: Loaded, override: str, model: type[BaseModel]) -> Non
             "text-malformed",
             shown(override),
             expected="key.path=value",
-            hint=f"as in --set {near}=…" if near else "",
+            hint=f"write --set {near}=…" if near else "",
             where="--set",
         )
     set_value(loaded, name.strip(), parse_yaml(text, where).data, where)
@@ -205,13 +205,13 @@ def set_value(loaded: Loaded, name: str, value: Any, where: str) -> None:
     """Put ``value`` at the key path ``name`` (``a.b.0.c``) of loaded YAML, in place.
 
     Args:
-        loaded: What is changed.
+        loaded: The YAML content to change.
         name: Keys from the top, separated by dots; list items are numbered from 0.
-        value: What stands there from now on.
-        where: What errors about it name as its place.
+        value: The new value.
+        where: Place of the value in errors.
 
     Raises:
-        ConfigError: There is no such place.
+        ConfigError: The place does not exist.
     """
     keys = str(name).split(".")
     if not all(keys):
@@ -253,7 +253,7 @@ def set_value(loaded: Loaded, name: str, value: Any, where: str) -> None:
 
 
 def config_error(error: ValidationError, model: type[BaseModel], loaded: Loaded | None = None) -> ConfigError:
-    """Turn pydantic's complaint into ours: the first problem in full, then where the others are and what they are."""
+    """Convert pydantic's error: the first problem with all details, then the places and values of the others."""
     first, *others = (_config_error(problem, model, loaded) for problem in error.errors(include_url=False))
     if not others:
         return first
@@ -265,7 +265,7 @@ def config_error(error: ValidationError, model: type[BaseModel], loaded: Loaded 
 
 
 def _config_error(problem: Mapping[str, Any], model: type[BaseModel], loaded: Loaded | None) -> ConfigError:
-    """One of pydantic's problems as our error."""
+    """Convert one of pydantic's problems to an error of ccgym."""
     place: Place = tuple(problem["loc"])
     kind, value = problem["type"], problem.get("input")
     context = problem.get("ctx", {})
@@ -274,7 +274,7 @@ def _config_error(problem: Mapping[str, Any], model: type[BaseModel], loaded: Lo
     if isinstance(cause, CcgymError):
         inner = cause.at(where)
         if loaded is not None and loaded.source and cause.where:
-            # What a nested model said of its place is good enough to find the line.
+            # The place in the error of a nested model is enough to find the line.
             words = re.findall(r"[\w-]+", cause.where)
             steps = tuple(int(word) if word.isdecimal() and len(word) < 9 else word for word in words)
             line = loaded.where((*place, *steps)).partition(": ")[0]
@@ -292,10 +292,10 @@ def _config_error(problem: Mapping[str, Any], model: type[BaseModel], loaded: Lo
             hint = did_you_mean(str(place[-1]), known, f"did you mean {elsewhere!r}?" if elsewhere else "")
         elif kind == "missing":
             code = "key-missing"
-            found, expected = f"key {shown(place[-1])} is missing", "that key"
+            found, expected = f"key {shown(place[-1])} is missing", "this key"
             parent = value if isinstance(value, dict) else {}
             written = near_miss(str(place[-1]), [str(key) for key in parent if key not in _field_names(model, ())])
-            hint = f"is {written!r} meant to be it?" if written else ""
+            hint = f"rename {written!r} if it is this key" if written else ""
         elif kind in ("union_tag_invalid", "literal_error", "enum"):
             choices = re.findall(r"'([^']*)'", str(context.get("expected_tags") or context.get("expected", "")))
             tag = context.get("tag", value)
@@ -306,7 +306,7 @@ def _config_error(problem: Mapping[str, Any], model: type[BaseModel], loaded: Lo
             code = "key-missing"
             found, expected = (
                 f"{shown(value)} without {context.get('discriminator', 'kind')}",
-                "a mapping with that key",
+                "a mapping with this key",
             )
         else:
             code = _code_of(kind)
@@ -317,7 +317,7 @@ def _config_error(problem: Mapping[str, Any], model: type[BaseModel], loaded: Lo
 
 
 def _code_of(kind: str) -> str:
-    """Our code for one of pydantic's kinds of problems with a value."""
+    """Return the error code for one of pydantic's kinds of problems with a value."""
     if kind.startswith(("greater_than", "less_than", "multiple_of", "finite_number")):
         return "out-of-range"
     if kind in ("too_short", "too_long"):
@@ -328,7 +328,7 @@ def _code_of(kind: str) -> str:
 
 
 def _field_names(model: type[BaseModel], place: Sequence[str | int]) -> list[str]:
-    """The keys that could stand at a place of a model: best effort, for suggestions."""
+    """Return the possible keys at a place of a model (best effort, for suggestions)."""
     candidates: list[type[BaseModel]] = [model]
     for step in place:
         if isinstance(step, int):
@@ -350,7 +350,7 @@ def _field_names(model: type[BaseModel], place: Sequence[str | int]) -> list[str
 
 
 def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
-    """The models that a field of this type may hold."""
+    """Yield the models that a field of this type can contain."""
     from pydantic import BaseModel
 
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -363,13 +363,13 @@ def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
 
 
 def _tags(model: type[BaseModel]) -> tuple[object, ...]:
-    """The values by which a model differs from the others of its union: of its key ``kind`` or ``name``."""
+    """Return the values of the key ``kind`` or ``name`` that distinguish a model in its union."""
     fields = [model.model_fields[key] for key in ("kind", "name") if key in model.model_fields]
     return tuple(tag for field in fields for tag in (*get_args(field.annotation), field.default))
 
 
 def _key_near(name: str, model: type[BaseModel]) -> str | None:
-    """The key path of a model whose last word, or else all of it, is nearest to a name."""
+    """Return the key path of a model whose last word (or else the whole path) is most similar to a name."""
     paths = [".".join(path) for path in _key_paths(model)]
     by_last = {path.rpartition(".")[2]: path for path in reversed(paths)}
     last = near_miss(name.rpartition(".")[2], by_last)
@@ -377,7 +377,7 @@ def _key_near(name: str, model: type[BaseModel]) -> str | None:
 
 
 def _key_paths(model: type[BaseModel], deepest: int = 3) -> Iterator[tuple[str, ...]]:
-    """Key paths of a model, those without list indexes; the shallowest first."""
+    """Yield key paths of a model without list indexes, the shortest first."""
     inside = []
     for key, found in model.model_fields.items():
         yield (key,)

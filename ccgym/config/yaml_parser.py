@@ -1,4 +1,4 @@
-"""YAML text, read strictly, with the line of each value; :mod:`ccgym.config.yaml_loader` has the rules."""
+"""Strict parser of YAML with the line of each value; see :mod:`ccgym.config.yaml_loader` for the rules."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ccgym.errors import ConfigError, shown
 from ccgym.files import read_bytes
 
 MAX_FILE_BYTES: Final = 4 * 2**20
-"""Larger configuration files are refused."""
+"""Max size of a configuration file, bytes."""
 MAX_DEPTH: Final = 32
-"""Deeper nesting is refused."""
+"""Max levels of nesting."""
 _INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _FLOAT: Final = re.compile(r"[-+]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,3})?")
 _ZERO_LED: Final = re.compile(r"[-+]?0[0-9]+")
@@ -28,14 +28,14 @@ _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 
 @dataclass
 class Node:
-    """A value of a file and its line; what is inside a mapping or a list are nodes, too."""
+    """A value of a file and its line. The values inside a mapping or a list are also nodes."""
 
     value: Any
     line: str
 
 
 def parse_file(path: str | os.PathLike[str]) -> Node:
-    """What a file says. Raises :class:`ConfigError`."""
+    """Parse a file. Raises :class:`ConfigError`."""
     try:
         content = read_bytes(path, MAX_FILE_BYTES)
     except (OSError, ValueError) as error:
@@ -52,9 +52,9 @@ def parse_file(path: str | os.PathLike[str]) -> Node:
 
 
 def parse(text: str, source: str) -> Node:
-    """What a text says; ``source`` is the name that errors show. Raises :class:`ConfigError`."""
+    """Parse a text; ``source`` is the name in errors. Raises :class:`ConfigError`."""
     if len(text) > MAX_FILE_BYTES:
-        raise ConfigError("too-large", f"{len(text)} characters", expected=f"{MAX_FILE_BYTES} or fewer", where=source)
+        raise ConfigError("too-large", f"{len(text)} characters", expected=f"at most {MAX_FILE_BYTES}", where=source)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         return _Parser(yaml.parse(text, Loader=loader), source).document()
@@ -62,13 +62,13 @@ def parse(text: str, source: str) -> Node:
         mark = error.problem_mark or error.context_mark
         where = f"{source}:{mark.line + 1}" if mark is not None else source
         problem = " ".join(part for part in (error.context, error.problem) if part)
-        hint = "indent with blanks, not tabs; quote what begins with @ or `" if "start any token" in problem else ""
+        hint = "use spaces, not tabs; quote text that begins with @ or `" if "start any token" in problem else ""
         raise ConfigError(
             "yaml-syntax", f"not valid YAML: {problem}", expected="YAML", hint=hint, where=where
         ) from None
     except UnicodeError:
         raise ConfigError(
-            "not-utf8", "characters that UTF-8 cannot hold", expected="YAML in UTF-8", where=source
+            "not-utf8", "characters that UTF-8 cannot encode", expected="YAML in UTF-8", where=source
         ) from None
     except yaml.YAMLError as error:
         raise ConfigError(
@@ -77,7 +77,7 @@ def parse(text: str, source: str) -> Node:
 
 
 class _Parser:
-    """Turns YAML events into nodes: PyYAML's own constructors know neither lines nor these rules."""
+    """Converts YAML events to nodes, because PyYAML's own constructors have neither lines nor these rules."""
 
     def __init__(self, events: Iterator[Any], source: str) -> None:
         self.events = events
@@ -101,7 +101,7 @@ class _Parser:
         return ConfigError(code, found, expected=expected, hint=hint, where=self.line(event))
 
     def value(self, event: Any, depth: int) -> Any:
-        """What begins with an event, at this depth of mappings and lists."""
+        """Return the value that begins with an event, at this depth of mappings and lists."""
         self.refuse_marks(event)
         if isinstance(event, yaml.ScalarEvent):
             return self.scalar(event)
@@ -120,9 +120,7 @@ class _Parser:
 
     def refuse_marks(self, event: Any) -> None:
         if isinstance(event, yaml.AliasEvent):
-            raise self.fail(
-                "yaml-feature", event, f"the alias *{event.anchor}", "a value written out", "write the value again"
-            )
+            raise self.fail("yaml-feature", event, f"the alias *{event.anchor}", "no aliases", "write the value again")
         if event.anchor is not None:
             raise self.fail(
                 "yaml-feature", event, f"the anchor &{event.anchor}", "no anchors", "write the value where it is used"
@@ -154,9 +152,9 @@ class _Parser:
             raise self.fail(
                 "yaml-ambiguous",
                 event,
-                f"the bare word {event.value}, which YAML 1.1 takes for a boolean",
+                f"the unquoted word {event.value}, which YAML 1.1 reads as a boolean",
                 "true, false or a quoted string",
-                f"write {meant} for the truth value, or {event.value!r} for the word",
+                f"write {meant} for the boolean, or {event.value!r} for the word",
             )
         return self.plain(event)
 
@@ -176,6 +174,6 @@ class _Parser:
         if _FLOAT.fullmatch(text):
             return float(text)
         if _SEXAGESIMAL.fullmatch(text):
-            found = f"{text}, which YAML 1.1 takes for a number to base 60"
-            raise self.fail("yaml-ambiguous", event, found, "a quantity with its unit", "or quote it")
+            found = f"{text}, which YAML 1.1 reads as a number in base 60"
+            raise self.fail("yaml-ambiguous", event, found, "a quantity with its unit", "quote it if it is a string")
         return text

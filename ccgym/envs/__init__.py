@@ -1,27 +1,27 @@
-"""Environments: a learning sender on a path, simulated or real, with the interfaces of the common training libraries.
+"""Environments: a learning sender on a simulated or real path, with the interfaces of common training libraries.
 
 ===================  =================================================================================
-``registration``     the ids ``ccgym/Link-v0``, ``ccgym/Aurora-v0`` … and how Gymnasium learns them
+``registration``     the ids ``ccgym/Link-v0``, ``ccgym/Aurora-v0`` …, and their registration in Gymnasium
 ``config``           the section ``environment`` of a configuration file
-``settings``         what an environment is made of, from such a file and keyword arguments
-``episode``          one episode: a drawn path, its seed, and the simulator's specification
-``batch``            many episodes in parallel, and the arrays that they write into
-``simulated_batch``  the same in the simulator
-``rollout``          what many decisions in one go are
-``real_batch``       the same with real packets
-``real_episode``     one of them, in its run process
+``settings``         the settings of an environment, from a configuration file and keyword arguments
+``episode``          one episode: a drawn path, its seed, and the specification for the simulator
+``batch``            many episodes in parallel, and the arrays with their results
+``simulated_batch``  many episodes in the simulator
+``rollout``          the samples of many decisions in one native call
+``real_batch``       many episodes with real packets
+``real_episode``     one episode with real packets, in its run process
 ``spaces``           Gymnasium's spaces of an agent
-``environment``      what all interfaces share: random streams, paths, pictures
+``environment``      common parts of all interfaces: random streams, paths, pictures
 ``link_env``         :class:`LinkEnv`, one path
-``vector_env``       :class:`VectorLinkEnv`, many at once
-``sb3``              :class:`SB3LinkVecEnv`, the same for stable-baselines3
+``vector_env``       :class:`VectorLinkEnv`, many paths in parallel
+``sb3``              :class:`SB3LinkVecEnv`, many paths for stable-baselines3
 ``parallel``         :func:`parallel_env`, several learners on one path, for PettingZoo
 ``render``           pictures of an episode
 ===================  =================================================================================
 
 Names are loaded when first used: ``import ccgym.envs`` loads neither Gymnasium nor torch.
 
-May import ``schemes`` and what stands below it in ``ARCHITECTURE.md``.
+May import ``schemes`` and the packages below it in ``ARCHITECTURE.md``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Episodes side by side, and the arrays that they write into.
+"""Parallel episodes, and the arrays with their results.
 
-Everything that the environments' interfaces (Gymnasium's two, stable-baselines3, PettingZoo) have in common, wherever
-packets travel: in the simulator (:class:`~ccgym.envs.simulated_batch.SimulatedBatch`)
-or for real (:class:`~ccgym.envs.real_batch.RealBatch`).
+The common base of all interfaces (two of Gymnasium, stable-baselines3, PettingZoo). Packets travel
+either in the simulator (:class:`~ccgym.envs.simulated_batch.SimulatedBatch`)
+or over a real path (:class:`~ccgym.envs.real_batch.RealBatch`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ccgym.schemes.flow import policies_of
 RUNNING: Final = 0
 STEPS_DONE: Final = 1
 TIME_DONE: Final = 2
-"""What is said of an episode after a step."""
+"""State of an episode after a step: running, at its limit of steps, or at its limit of time."""
 
 OPTIONS: Final = ("path",)
-"""What ``options`` of a ``reset`` may hold."""
+"""Allowed keys of ``options`` in ``reset``."""
 
 Numbers = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]
@@ -36,19 +36,19 @@ Floats = npt.NDArray[np.float32]
 class EpisodeBatch(ABC):
     """``count`` episodes, each with one row per learner; row = episode · learners + learner.
 
-    An episode in which fewer learners take part leaves its last rows alone: they are never due, and have no decisions.
+    In an episode with fewer learners, the last rows are unused: they are never due, and have no decisions.
 
-    The arrays are allocated once and overwritten by every step.
+    The arrays are allocated once. Every step overwrites them.
 
     Args:
-        settings: What the episodes are made of.
-        count: How many run side by side.
-        threads: How many threads step simulators (0: one per processor); the results do not depend on it.
-        history: Whether to keep what pictures are drawn from.
+        settings: Settings of the episodes.
+        count: Number of episodes that run in parallel.
+        threads: Number of threads for the simulators (0: one per processor). The results do not depend on it.
+        history: Whether to keep the data of pictures.
     """
 
     missed_deadlines: int | None = None
-    """Deadlines missed in all episodes; ``None`` in the simulator, where time waits for decisions."""
+    """Deadlines missed in all episodes; ``None`` in the simulator, where virtual time waits for decisions."""
 
     def __init__(self, settings: Settings, count: int, threads: int = 1, *, history: bool = False) -> None:
         from ccgym import _core
@@ -57,9 +57,9 @@ class EpisodeBatch(ABC):
         self.count = count
         self.learners = len(settings.learners)
         self.background = tuple(flow.resolved(f"flows[{place}]") for place, flow in enumerate(settings.background))
-        """The flows in the background, with their schemes looked up."""
+        """Background flows, with their schemes resolved."""
         self.policies = policies_of(self.background)
-        """The policies that they decide by, by key."""
+        """Policies of the background flows, by key."""
         rows = count * self.learners
         self._native_policies = {key: policy.native for key, policy in self.policies.items()}
         teacher = settings.teacher
@@ -68,40 +68,40 @@ class EpisodeBatch(ABC):
         try:
             self._native = _core.AgentBatch(settings.agent_json, count, self.learners, threads, self._native_policies)
             self.agent: dict[str, Any] = json.loads(_core.describe_agent(settings.agent_json))
-            """What the agent sees and does, as ``_core.describe_agent`` has it."""
+            """The agent's observation, action and reward, as returned by ``_core.describe_agent``."""
         except ValueError as error:
             raise explained(ConfigError, error, "agent-invalid", where="agent") from None
         self.discrete = settings.discrete
         self.columns = _core.AgentBatch.columns()
-        """Names, with units, of an interval's statistics."""
+        """Names, with units, of the statistics of an interval."""
         self._interval = dict.fromkeys(self.columns, 0.0)
         self.terms = self._native.terms()
-        """Names of the reward's terms."""
+        """Names of the terms of the reward."""
         self.privileged_names = _core.AgentBatch.truth_columns()
         """Names, with units, of the ground truth about a path."""
         self.time_column = self.columns.index("time_s")
         self.obs: Floats = np.zeros((rows, self._native.observation_size), dtype=np.float32)
         self.actions: Floats = np.zeros((rows, self._native.action_size), dtype=np.float32)
         self.due = np.zeros(rows, dtype=np.uint8)
-        """Which rows wait for an action; the other rows of the arrays are as they were."""
+        """1 for rows that wait for an action, else 0. The other rows of the arrays keep their values."""
         numbers = np.zeros((2, rows * (1 + len(self.terms))))
         self._outcome, self._sums = numbers
         self.reward, self.returns = numbers[:, :rows]
         self.reward_terms, self.term_sums = numbers[:, rows:].reshape(2, rows, len(self.terms))
-        """Rewards and their terms of the latest step, and their sums so far, added up in one go."""
+        """Rewards and reward terms of the latest step, and their sums so far, added in one operation."""
         self.stats = np.zeros((rows, len(self.columns)))
         self.privileged: Numbers = np.zeros((rows, len(self.privileged_names)))
-        """What :meth:`refresh_privileged` found."""
+        """The ground truth at the last call of :meth:`refresh_privileged`."""
         self.ended = np.full(count, TIME_DONE, dtype=np.uint8)
-        """0: running; otherwise why it ended. Such an episode must be reset before the next step."""
+        """0: running; else the reason for the end. An ended episode must be reset before the next step."""
         self.episodes: list[Episode | None] = [None] * count
         self.lengths = np.zeros(rows, dtype=np.int64)
-        """Decisions of the episode so far whose interval has closed."""
+        """Decisions of the episode so far whose intervals have closed."""
         self.closed = np.ones(rows, dtype=np.int64)
-        """1 for rows that the latest step is an outcome of a decision for, else 0."""
+        """1 for rows in which the latest step closed the interval of a decision, else 0."""
         self._decided = np.zeros(rows, dtype=np.bool_)
         self.earlier = EarlierSelves(settings.earlier_selves, ())
-        """Flows of earlier selves, of which there are none yet."""
+        """Flows of earlier selves; at first, without policies."""
         names = [row["name"] for row in self.agent["action"]]
         self.histories = [History(names, discrete=self.discrete) for _ in range(rows)] if history else []
         self._running = False
@@ -113,14 +113,14 @@ class EpisodeBatch(ABC):
         """Draw an episode and run it to its first decision.
 
         Args:
-            index: Which of the batch.
-            rng: Decides all that is random in it.
-            options: ``path``: a path to use instead of one drawn.
+            index: Index of the episode in the batch.
+            rng: Source of all random numbers of the episode.
+            options: ``path``: a path to use instead of a drawn path.
 
         Raises:
-            ConfigError: An unusable path, or an unknown option.
-            SimulationError: The native core refused it.
-            RealPathError: It could not be run for real.
+            ConfigError: The path is unusable, or an option is unknown.
+            SimulationError: The native core refused the episode.
+            RealPathError: The episode could not be run over a real path.
         """
         settings = self.settings
         check_options(options)
@@ -131,7 +131,7 @@ class EpisodeBatch(ABC):
 
     def _begin(self, index: int, episode: Episode) -> None:
         rows = slice(index * self.learners, (index + 1) * self.learners)
-        self.obs[rows] = 0.0  # those of learners that do not take part stay so
+        self.obs[rows] = 0.0  # stays zero for learners that do not take part
         self._start(index, episode)
         self.episodes[index] = episode
         self.ended[index] = RUNNING
@@ -152,10 +152,10 @@ class EpisodeBatch(ABC):
         """Apply the actions of the rows that are due, and run every episode to its next decision or its end.
 
         Args:
-            leave_ended: Whether episodes that have ended before stay as they are. Their rows are to be ignored.
+            leave_ended: Whether episodes that ended before are skipped. The caller must ignore their rows.
 
         Returns:
-            Whether some episode has ended.
+            Whether at least one episode has ended.
 
         Raises:
             ConfigError: An episode has not begun, or has ended.
@@ -166,7 +166,7 @@ class EpisodeBatch(ABC):
         if self.learners > 1:
             self._decided |= self.due == 1
             ended = self._advance()
-            # What rows that were not written hold is of an earlier step and does not count.
+            # Rows that were not written have values of an earlier step, which must not count again.
             closed = self._decided & ((self.due == 1) | (np.repeat(self.ended, self.learners) != RUNNING))
             self.reward[~closed] = 0.0
             self.reward_terms[~closed] = 0.0
@@ -182,19 +182,19 @@ class EpisodeBatch(ABC):
 
     @abstractmethod
     def _advance(self) -> bool:
-        """Apply the actions, and let time pass; write all arrays. Returns whether some episode has ended."""
+        """Apply the actions, let time pass and write all arrays; return whether at least one episode has ended."""
 
     def close(self) -> None:
-        """End all episodes and give back what they hold of the machine; :meth:`begin` works again."""
+        """End all episodes and release their resources. :meth:`begin` can start new episodes."""
         self._closed = True
         self._running = False
         self.ended[self.ended == RUNNING] = TIME_DONE
 
     def over(self) -> npt.NDArray[np.bool_]:
-        """Which episodes have ended and wait for their next beginning.
+        """Return a mask of the episodes that have ended and must begin again.
 
         Raises:
-            ConfigError: One has never begun, or the batch was closed.
+            ConfigError: An episode has never begun, or the batch was closed.
         """
         if self._closed or any(episode is None for episode in self.episodes):
             raise self._not_running()
@@ -203,24 +203,22 @@ class EpisodeBatch(ABC):
 
     def _not_running(self) -> ConfigError:
         if self._closed:
-            return ConfigError(
-                "call-order", "step() after close()", expected="reset() first, which starts a new episode"
-            )
+            return ConfigError("call-order", "step() after close()", expected="reset() first, to start a new episode")
         never = any(episode is None for episode in self.episodes)
         which = np.flatnonzero(self.ended != RUNNING).tolist()
         return ConfigError(
             "call-order",
             "step() before reset()" if never else "step() after the end of the episode",
             where=f"environments {which}" if self.count > 1 else "",
-            expected="reset() at the start, and again when an episode was truncated",
+            expected="reset() at the start, and again after an episode was truncated",
         )
 
-    # --- What there is to know ----------------------------------------------------------------------------------------
+    # --- Information --------------------------------------------------------------------------------------------------
 
     def step_info(self, row: int) -> dict[str, Any]:
-        """What a step says besides its observation: raw statistics, the reward's terms, the time."""
+        """Return the entries of ``info`` after a step: raw statistics, reward terms and the time."""
         stats = self.stats[row].tolist()
-        interval: dict[str, float] = self._interval.copy()  # which has the room already
+        interval: dict[str, float] = self._interval.copy()  # faster than filling an empty dictionary
         interval.update(zip(self.columns, stats, strict=True))
         return {
             "interval": interval,
@@ -229,7 +227,7 @@ class EpisodeBatch(ABC):
         }
 
     def end_info(self, index: int, learner: int = 0) -> dict[str, Any]:
-        """What the end of an episode says: a learner's summary, the path, the seed and the hash."""
+        """Return the entries of ``info`` at the end of an episode: a learner's summary, path, seed and hash."""
         episode = self.episodes[index]
         assert episode is not None
         return {
@@ -240,16 +238,16 @@ class EpisodeBatch(ABC):
         }
 
     def extra_infos(self) -> dict[str, npt.NDArray[Any]]:
-        """What :meth:`step_info` says beyond ``interval``, ``reward_terms`` and ``time_s``, one number per row."""
+        """Return further entries of :meth:`step_info`: arrays with one number per row."""
         return {}
 
     @abstractmethod
     def summaries(self, index: int) -> list[dict[str, Any]]:
-        """One summary per learner of the episode so far."""
+        """Return the summary of the episode so far for each learner."""
 
     @abstractmethod
     def trajectory_hash(self, index: int) -> str:
-        """Hash of all that happened in the episode so far.
+        """Return a hash of the trajectory of the episode so far.
 
         Raises:
             ConfigError: No episode has begun.
@@ -261,27 +259,27 @@ class EpisodeBatch(ABC):
 
     @abstractmethod
     def refresh_privileged(self) -> Numbers:
-        """The ground truth about the paths now, one row per learner; the next call overwrites it."""
+        """Return the current ground truth about the paths, one row per learner. The next call overwrites the array."""
 
     @abstractmethod
     def refresh_labels(self) -> tuple[Floats, Numbers]:
-        """What the agent's expert would do in the place of every row that is due, for the decisions due now.
+        """Return the decisions of the agent's expert for all rows that are due now.
 
-        Of no effect on the episodes; the next call overwrites it.
+        The call does not change the episodes. The next call overwrites the arrays.
 
         Returns:
-            Actions (rows × action size; a discrete one is its index), and the expert's target (rows): bit/s where the
-            agent steers the rate, else packets. NaN in rows that are not due or for which the expert has no answer yet.
+            Actions (rows × action size; a discrete action is its index), and the expert's target (rows): bit/s if the
+            agent controls the rate, else packets. NaN in rows that are not due or have no label yet.
 
         Raises:
-            ConfigError: The agent has no expert, or not one that can be asked here.
+            ConfigError: The agent has no expert, or its expert does not work here.
         """
 
     @abstractmethod
     def refresh_label_distances(self) -> Numbers:
-        """How far from the expert's target the result of each listed action would be: (rows × actions).
+        """Return the distance between the expert's target and the result of each discrete action (rows × actions).
 
-        In packets or bit/s, or as a logarithm of a ratio, as the expert measures; NaN in the rows where labels are.
+        The expert's measure decides the unit: packets, bit/s, or the logarithm of a ratio. NaN in rows without label.
 
         Raises:
             ConfigError: As :meth:`refresh_labels`.
@@ -294,7 +292,7 @@ class EpisodeBatch(ABC):
             )
 
     def privileged_info(self, row: int) -> dict[str, float]:
-        """A row of what :meth:`refresh_privileged` found, by name with unit."""
+        """Return one row of the ground truth of :meth:`refresh_privileged`, by name with unit."""
         return dict(zip(self.privileged_names, self.privileged[row].tolist(), strict=True))
 
     # --- Pictures -----------------------------------------------------------------------------------------------------
@@ -308,7 +306,7 @@ class EpisodeBatch(ABC):
 
 
 def check_options(options: Mapping[str, Any] | None, known: Sequence[str] = OPTIONS) -> None:
-    """Raise :class:`ConfigError` for an option of ``reset`` that is not known."""
+    """Raise :class:`ConfigError` for an unknown option of ``reset``."""
     for name in options or ():
         if name not in known:
             raise ConfigError(

@@ -5,8 +5,8 @@
     environment:
       paths: {kind: ranges, rate: {uniform: [100, 500], unit: packets/s}, …}    # or  path: 12mbps …
       episode: {steps: 400}                                                    # and/or  duration: 30s
-      flows: [cubic, {scheme: bbr, start: 5s}]                                 # in the background
-      learners: 3                                                              # flows that learn, with one policy
+      flows: [cubic, {scheme: bbr, start: 5s}]                                 # background flows
+      learners: 3                                                              # learning flows, with one policy
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, located
 from ccgym.schemes.flow import FlowSpec, LearnerFlow, read_flows
 
 REAL_BACKENDS: Final = ("emulated", "mahimahi")
-"""Where packets travel for real, in real time."""
+"""Backends with real packets in real time."""
 BACKENDS: Final = ("sim", *REAL_BACKENDS)
-"""Where environments run."""
+"""All backends of environments."""
 
 DISCRETE_MAPS: Final = ("discrete", "gain_on_estimate", "passive")
-"""Action maps that choose among listed operations; a passive one has one, which does nothing."""
+"""Action maps with a list of operations. The passive map has one operation, which does nothing."""
 
 MAX_LEARNERS: Final = 64
-"""Flows that learn on one path."""
+"""Max number of learning flows on one path."""
 
 DEFAULT_STEPS: Final = 400
 """Maximum number of decisions per episode, by default."""
 
 
 class EpisodeLimits(Strict):
-    """When an episode ends, the first of both. Both truncate: a flow never terminates by itself."""
+    """Limits of an episode. The first limit that is reached truncates the episode; a flow never terminates."""
 
     steps: int | None = Field(default=None, ge=1)
-    """Decisions."""
+    """Max number of decisions."""
     duration: PeriodField | None = None
-    """Time: virtual in the simulator, real on a real path."""
+    """Max duration: virtual time in the simulator, real time on a real path."""
 
     @model_validator(mode="after")
     def _limited(self) -> EpisodeLimits:
@@ -56,7 +56,7 @@ class EpisodeLimits(Strict):
 
 
 def read_learner(learner: object, where: str = "learner") -> LearnerFlow:
-    """A flow that learns: a :class:`LearnerFlow` or a mapping of its fields."""
+    """Read a learning flow: a :class:`LearnerFlow` or a mapping of its fields."""
     if not isinstance(learner, (Mapping, LearnerFlow)):
         raise ConfigError(
             "wrong-type", f"{shown(learner)} is not a flow", where=where, expected="a mapping like {'start': '1s'}"
@@ -68,7 +68,7 @@ def read_learner(learner: object, where: str = "learner") -> LearnerFlow:
 def read_learners(
     learners: object, where: str = "learners", most: int | None = MAX_LEARNERS
 ) -> int | tuple[LearnerFlow, ...]:
-    """A number of flows that learn, at most ``most``, any where it is None; or the fields of each."""
+    """Read the learning flows: their number (max ``most``; ``None``: no limit), or the fields of each flow."""
     if isinstance(learners, (list, tuple)) and learners:
         return tuple(read_learner(one, f"{where}[{place}]") for place, one in enumerate(learners))
     if isinstance(learners, bool) or not isinstance(learners, int) or not 1 <= learners <= (most or learners):
@@ -83,37 +83,37 @@ def read_learners(
 
 
 class EarlierSelvesConfig(Strict):
-    """Flows that the policy in training steers as it was some time ago."""
+    """Flows that use earlier versions of the policy in training."""
 
     flows: tuple[LearnerFlow, ...] = Field(default=(LearnerFlow(),), min_length=1, max_length=MAX_LEARNERS)
-    """The flows; by default one from the beginning on. Each draws its policy in every episode."""
+    """The flows; by default one flow from the start. Each flow draws its policy in every episode."""
     every: int = Field(default=100_000, ge=1)
-    """Steps between two policies that are kept; until the first there are no such flows."""
+    """Steps between two versions that are kept. Before the first version there are no such flows."""
     keep: int = Field(default=1, ge=1, le=1000)
-    """How many of the latest policies flows draw from."""
+    """Number of latest versions from which flows draw."""
 
 
 class EnvironmentConfig(Strict):
     """The section ``environment`` of a configuration file."""
 
     path: PathField | None = None
-    """One path: whatever :meth:`NetworkPath.from_any` understands."""
+    """One path, in any form that :meth:`NetworkPath.from_any` accepts."""
     paths: PathsField | None = None
-    """Or a distribution of paths, or a curriculum of them; see :mod:`ccgym.config.distributions`."""
+    """A distribution of paths or a curriculum of distributions; see :mod:`ccgym.config.distributions`."""
     episode: EpisodeLimits = EpisodeLimits(steps=DEFAULT_STEPS)
-    """Its limits."""
+    """Limits of an episode."""
     flows: Annotated[tuple[FlowSpec, ...], BeforeValidator(read_flows)] = ()
-    """Flows in the background: names of schemes and policies, or mappings like ``{scheme: bbr, start: 5s}``."""
+    """Background flows: names of schemes and policies, or mappings like ``{scheme: bbr, start: 5s}``."""
     learner: LearnerFlow = LearnerFlow()
-    """The flow that learns."""
+    """The learning flow."""
     learners: Annotated[int | tuple[LearnerFlow, ...], BeforeValidator(read_learners)] = 1
-    """How many such flows learn on one path, all with the same policy; or one mapping with the fields of each. Those
-    after the first may have a ``probability``."""
+    """Number of such flows on one path, all with the same policy; or one mapping with the fields of each flow. The
+    flows after the first may have a ``probability``."""
     earlier_selves: EarlierSelvesConfig | None = None
-    """Flows that the policy in training steers as it was some time ago. Held-out episodes, and environments outside of
-    trainings, have none."""
+    """Flows that use earlier versions of the policy in training. Held-out episodes, and environments outside of
+    trainings, have no such flows."""
     backend: str = "sim"
-    """Where it runs."""
+    """Backend: ``sim``, or ``emulated`` or ``mahimahi`` for real packets."""
     privileged: bool = False
     """Whether ``info`` has the ground truth about the path, for experts and critics."""
 
@@ -140,11 +140,11 @@ class EnvironmentConfig(Strict):
 
     @property
     def flows_that_learn(self) -> tuple[LearnerFlow, ...]:
-        """The flows that learn, one by one."""
+        """All learning flows."""
         return (self.learner,) * self.learners if isinstance(self.learners, int) else self.learners
 
     def curriculum(self) -> Curriculum:
-        """What decides where paths come from; a fresh one at each call."""
+        """Return a new curriculum, the source of paths."""
         if self.path is not None:
             return curriculum_of(Fixed(path=self.path))
         assert self.paths is not None
@@ -152,7 +152,7 @@ class EnvironmentConfig(Strict):
 
 
 def check_backend(backend: object) -> None:
-    """Raise :class:`ConfigError` unless environments run there."""
+    """Raise :class:`ConfigError` if ``backend`` is unknown."""
     if backend not in BACKENDS:
         raise ConfigError(
             "unknown-backend",
@@ -164,19 +164,19 @@ def check_backend(backend: object) -> None:
 
 
 def check_learners(learners: Sequence[LearnerFlow]) -> None:
-    """Raise :class:`ConfigError` unless every episode has a flow that learns."""
+    """Raise :class:`ConfigError` if an episode could have no learning flow."""
     if learners[0].probability < 1:
         raise ConfigError(
             "out-of-range",
             f"probability {learners[0].probability:g}",
             where="learners[0]",
             expected="a first learner that takes part in every episode",
-            hint="give a probability to those after it: learners: [{}, {probability: 0.5}]",
+            hint="give a probability only to later learners: learners: [{}, {probability: 0.5}]",
         )
 
 
 def check_flows(backend: str, flows: Sequence[FlowSpec]) -> None:
-    """Raise :class:`~ccgym.errors.CcgymError` unless every flow can run there: some need real packets."""
+    """Raise :class:`~ccgym.errors.CcgymError` if a flow cannot run on the backend: some need real packets."""
     for place, flow in enumerate(flows):
         where, choice = f"flows[{place}]", flow.choice
         choice.refuse("real environment" if backend in REAL_BACKENDS else "environment", where)
@@ -186,6 +186,6 @@ def check_flows(backend: str, flows: Sequence[FlowSpec]) -> None:
                 "scheme-unavailable",
                 f"{shown(flow.scheme)} is not available: {reason}",
                 where=where,
-                expected="a scheme that this machine has",
-                hint="`ccgym doctor` lists them",
+                expected="a scheme that is available on this machine",
+                hint="`ccgym doctor` lists the available schemes",
             )

@@ -1,4 +1,4 @@
-"""What all interfaces of the environments share: a batch of episodes, random streams, paths, pictures."""
+"""Common parts of all interfaces of environments: a batch of episodes, random streams, paths, pictures."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Spaces = tuple[spaces.Box, "spaces.Box | spaces.Discrete[np.int64]"]
 
 
 class EnvironmentBase:
-    """``count`` episodes at a time, and what every interface to them offers."""
+    """Base of all interfaces: ``count`` parallel episodes."""
 
     settings: Settings
-    """How episodes are made."""
+    """Settings of the episodes."""
     _made_with: Mapping[str, Any]
-    """Arguments of the constructor besides ``config``."""
+    """Arguments of the constructor, without ``config``."""
     _kept: ClassVar[tuple[str, ...]]
-    """Attributes that a copy takes along."""
+    """Attributes that a copy keeps."""
 
     def _setup(
         self,
@@ -42,19 +42,19 @@ class EnvironmentBase:
         journal: bool = False,
         several: bool = False,
     ) -> Spaces:
-        """Make room for the episodes; returns the spaces of one observation and one action.
+        """Create the batch of episodes; return the spaces of one observation and one action.
 
         Raises:
-            ConfigError: ``count`` is not positive, the render mode is unknown, or there are several learners in an
-                episode of an interface that has none but one.
+            ConfigError: ``count`` is not positive, the render mode is unknown, or the settings have several learners
+                but the interface supports only one.
         """
         if len(settings.learners) > 1 and not several:
             raise ConfigError(
                 "several-learners",
-                f"{len(settings.learners)} flows that learn",
+                f"{len(settings.learners)} learning flows",
                 where="environment.learners",
                 expected="one",
-                hint="ccgym.envs.parallel_env has several; here set={'environment.learners': 1} leaves one",
+                hint="use ccgym.envs.parallel_env for several, or set={'environment.learners': 1}",
             )
         if count < 1:
             raise ConfigError("out-of-range", shown(count), where="num_envs", expected="1 or more")
@@ -80,7 +80,7 @@ class EnvironmentBase:
 
     @property
     def paths(self) -> object:
-        """Where paths come from. Assign anything that the argument ``paths`` takes; used from the next episode on."""
+        """The source of paths. Assign any value of the argument ``paths``; it applies from the next episode on."""
         return self.settings.source
 
     @paths.setter
@@ -88,13 +88,13 @@ class EnvironmentBase:
         self.settings = self._batch.settings = self.settings.with_paths(value)
 
     def set_progress(self, progress: float) -> None:
-        """Move a curriculum on; ``progress``: fraction of the training that is done, 0 to 1."""
+        """Set the stage of a curriculum; ``progress``: completed fraction of the training, 0 to 1."""
         self.settings = self._batch.settings = self.settings.at(progress)
 
     # --- Episodes -----------------------------------------------------------------------------------------------------
 
     def _generator(self, index: int) -> np.random.Generator:
-        """The random stream of an environment; it begins with a random seed unless :meth:`_seed` has set one."""
+        """Return the random stream of an environment; its seed is random unless :meth:`_seed` has set one."""
         generator = self._generators[index]
         if generator is None:
             generator = self._seed(index, None)
@@ -112,11 +112,11 @@ class EnvironmentBase:
         self._batch.begin(index, self._generator(index), options)
 
     def close(self, **_: Any) -> None:
-        """End the episodes, and what runs on real paths; ``reset`` starts new ones."""
+        """End the episodes and the processes of real paths; ``reset`` starts new episodes."""
         self._batch.close()
 
     def _privileged(self, row: int) -> dict[str, Any]:
-        """The entry ``privileged`` of a row's info, if it was asked for."""
+        """Return the entry ``privileged`` for the info of a row, if the settings enable it."""
         if not self.settings.privileged:
             return {}
         self._batch.refresh_privileged()
@@ -124,13 +124,13 @@ class EnvironmentBase:
 
     @property
     def trajectory_hash(self) -> str:
-        """Hash of all that happened in the (first) episode so far."""
+        """Hash of the trajectory of the (first) episode so far."""
         return self._batch.trajectory_hash(0)
 
     def _pictures(self) -> list[Any] | None:
-        """A picture per row; None, with a warning, in an environment that was made without a render mode."""
+        """Return a picture per row; ``None``, with a warning, if the environment has no render mode."""
         if self.render_mode is None:
-            gymnasium.logger.warn("render() shows nothing in an environment that was made without render_mode")
+            gymnasium.logger.warn("render() shows nothing: the environment was created without render_mode")
             return None
         return [self._picture(row) for row in range(len(self._batch.histories))]
 
@@ -139,14 +139,14 @@ class EnvironmentBase:
             raise ConfigError(
                 "argument-missing",
                 "render() without render_mode",
-                expected="render_mode='rgb_array' or 'ansi' at the start",
+                expected="an environment created with render_mode='rgb_array' or 'ansi'",
             )
         return self._batch.histories[row].render(self.render_mode)
 
     # --- Copies -------------------------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """Settings and random streams; a copy begins its own episodes with ``reset()``."""
+        """Return settings and random streams; a copy begins its own episodes with ``reset()``."""
         kept = {name: getattr(self, name) for name in self._kept}
         return {"settings": self.settings, "made_with": self._made_with, "kept": kept}
 

@@ -1,9 +1,9 @@
-"""One episode: a path, a seed and flows, as the simulator takes them.
+"""One episode: a path, a seed and flows, in the form that the simulator reads.
 
-Everything that differs between episodes comes from one random generator, in this order: the path, then the seed of
-the simulator's own streams (losses, jitter), then flow by flow whether it takes part, which policy of several it has,
-and its start, where these are random. So an episode is reproduced by its generator's state, and environments that run
-one path or a thousand draw the same episodes from the same seeds.
+One random generator draws everything that differs between episodes, in this order: the path, the seed of the
+simulator's own streams (losses, jitter), then for each flow whether it takes part, its policy if there are several, and
+its start, if these are random. So the state of the generator reproduces the episode, and environments with one path or
+a thousand paths draw the same episodes from the same seeds.
 """
 
 from __future__ import annotations
@@ -27,48 +27,48 @@ if TYPE_CHECKING:
     from ccgym.config.agent import AgentConfig
 
 HORIZON: Final = 24 * 3600 * NS_PER_S
-"""Length of an episode without a time limit, in nanoseconds: its steps end it long before."""
+"""Length of an episode without a time limit, in nanoseconds; the limit of steps is reached much earlier."""
 
 
 class Source(Protocol):
-    """Where paths come from: a :class:`~ccgym.config.distributions.PathDistribution`, or one of your own."""
+    """A source of paths: a :class:`~ccgym.config.distributions.PathDistribution`, or a class of the user."""
 
     def sample(self, rng: np.random.Generator, duration_ns: int = DEFAULT_DURATION_NS) -> SampledPath | PathLike:
-        """Draw a path; nothing but ``rng`` decides which.
+        """Draw a path; all random numbers must come from ``rng``.
 
         Returns:
-            A :class:`NetworkPath`, or whatever else :meth:`NetworkPath.from_any` understands. A :class:`SampledPath`
-            has further numbers, such as the rate with which the flow starts.
+            A :class:`NetworkPath`, or any other value that :meth:`NetworkPath.from_any` accepts. A
+            :class:`SampledPath` has further numbers, such as the flow's rate at the start.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Episode:
-    """An episode, drawn."""
+    """A drawn episode."""
 
     spec: str
-    """The simulator's specification (``crates/ccgym-run/src/spec.rs``), JSON."""
+    """Specification for the simulator (``crates/ccgym-run/src/spec.rs``), JSON."""
     traces: dict[str, _core.Trace]
     path: Mapping[str, Any]
-    """The drawn numbers of the path, by name with unit."""
+    """Drawn numbers of the path, by name with unit."""
     seed: int
     """Seed of the simulator's random streams."""
     learners: int = 1
-    """Flows that learn in it."""
+    """Number of learning flows in the episode."""
     drawn: SampledPath | None = None
-    """The path as it was drawn; absent from an episode that is restored."""
+    """The drawn path; ``None`` in a restored episode."""
     ways: tuple[Mapping[str, Any], ...] = ()
-    """In place of :attr:`path` for each learner, where one has a route or goes in the other direction."""
+    """Replaces :attr:`path` for each learner, if a learner has a route or the other direction."""
 
 
 @dataclass(frozen=True)
 class EarlierSelves:
-    """Flows that the policy in training steers as it was some time ago."""
+    """Flows that use earlier versions of the policy in training."""
 
     flows: tuple[LearnerFlow, ...]
     policies: tuple[str, ...]
-    """Names of the earlier policies, of which every flow of an episode draws one; none at the beginning of training."""
+    """Names of the earlier policies. Every flow of an episode draws one. Empty at the start of a training."""
 
 
 def draw_episode(
@@ -83,15 +83,15 @@ def draw_episode(
     """Draw an episode.
 
     Args:
-        source: Where its path comes from.
-        rng: Alone decides the path, the seed and random starts.
-        learners: The flows that learn, in order. The first always takes part.
-        background: The other flows, after them, with their schemes looked up.
-        duration_ns: Its length in virtual time. ``None``: long enough that its steps end it; but where the capacity
-            changes over time, as long as it is known, :data:`~ccgym.config.sampled_path.DEFAULT_DURATION_NS`.
-        agent: What steers the learners. If its expert keeps the best window of a path, a flow that has a known path to
-            itself gets that path's.
-        earlier: Flows of earlier selves, after all others.
+        source: The source of paths.
+        rng: The only source of random numbers for the path, the seed and random starts.
+        learners: The learning flows, in order. The first always takes part.
+        background: The background flows, which follow the learners, with their schemes resolved.
+        duration_ns: Length in virtual time. ``None``: so long that the limit of steps ends the episode. If the capacity
+            changes over time, it is known only for :data:`~ccgym.config.sampled_path.DEFAULT_DURATION_NS`: this length.
+        agent: The agent that controls the learners. If its expert is the best window of a path, and a learner is alone
+            on a path with a known best window, the learner gets this window.
+        earlier: Flows of earlier selves, which follow all others.
     """
     known_ns = duration_ns or DEFAULT_DURATION_NS
     drawn = _sampled(source, rng, known_ns)
@@ -149,13 +149,13 @@ def draw_episode(
 
 
 def _named(path: SampledPath) -> dict[str, Any]:
-    """A path's numbers, and its name if it has one."""
+    """Return the numbers of a path, and its name if it has one."""
     numbers = path.describe()
     return {"name": path.name, **numbers} if path.name else numbers
 
 
 def _sampled(source: Source, rng: np.random.Generator, duration_ns: int) -> SampledPath:
-    """A path from ``source``, with what the simulator must know about it."""
+    """Draw a path from ``source``, with all facts that the simulator needs."""
     drawn = source.sample(rng, duration_ns)
     if isinstance(drawn, SampledPath):
         return drawn

@@ -14,34 +14,34 @@ from ccgym.envs.settings import Arguments, PathOrName, Settings
 
 
 class LinkEnv(EnvironmentBase, gymnasium.Env[Observation, Any]):
-    """A flow on a path, simulated or real; each step is one decision of its sender.
+    """A flow on a simulated or real path. Each step is one decision of the sender.
 
-    A step lasts from one decision to the next, as the agent's clock has it: in virtual time or, on a real path, in
-    real time. An episode never *terminates*; its limit of steps or time *truncates* it, so a learner bootstraps the
-    value of the last state.
+    A step lasts from one decision to the next. The agent's clock sets the length of a step, in virtual time or, on a
+    real path, in real time. An episode never *terminates*: its limit of steps or time *truncates* it, so a learner
+    bootstraps the value of the last state.
 
-    ``info`` of a step has
+    ``info`` of a step contains
 
-    - ``interval``: raw statistics of the interval by name with unit,
-    - ``reward_terms``: the reward's terms, weighted; their sum is the reward,
+    - ``interval``: raw statistics of the interval, by name with unit,
+    - ``reward_terms``: the weighted terms of the reward; their sum is the reward,
     - ``time_s``: time in seconds since the start,
-    - ``privileged``: the ground truth about the path, for experts and critics, if asked for; at resets too.
+    - ``privileged``: the ground truth about the path, for experts and critics, if enabled; also after a reset.
 
     The last step of an episode adds ``summary`` (throughput, delay, loss … of the flow), ``path`` (the drawn numbers),
     ``simulator_seed`` and ``trajectory_hash``.
 
-    A real path does not wait: until an action is there, the last one holds. ``info`` then also has
+    A real path does not wait: until a new action arrives, the last action stays in force. ``info`` then also contains
 
-    - ``missed_deadlines``: intervals that closed before the action was there, which the step skips;
-      ``missed_deadlines_total``: those of the episode so far,
-    - ``skipped_reward``: the sum of their rewards, which the step's reward does not include,
-    - ``decision_latency_s``: from the close of the interval that was answered until the answer was in force.
+    - ``missed_deadlines``: intervals that closed before the action arrived; the step skips them;
+      ``missed_deadlines_total``: all missed deadlines of the episode so far,
+    - ``skipped_reward``: the sum of the rewards of the skipped intervals, which the step's reward does not include,
+    - ``decision_latency_s``: time from the close of the observed interval until the action was in force.
 
-    :meth:`close` ends the process in which a real path runs; so does the end of this one.
+    :meth:`close` ends the process of a real path. The process also ends with this Python process.
 
     Args:
-        config: Where defaults come from: a YAML file with the sections ``agent`` and ``environment``, or the name of
-            one that comes with ccgym (``"aurora"``). The registered ids set it.
+        config: Source of the defaults: a YAML file with the sections ``agent`` and ``environment``, or the name of a
+            configuration that is included in ccgym (``"aurora"``). The registered ids set this argument.
         render_mode: ``"ansi"`` or ``"rgb_array"``.
         **arguments: The fields of :class:`~ccgym.envs.settings.Arguments`: ``path``, ``agent``, ``flows`` …
 
@@ -76,12 +76,12 @@ class LinkEnv(EnvironmentBase, gymnasium.Env[Observation, Any]):
         """Begin an episode.
 
         Args:
-            seed: Restarts the environment's random stream: the same seed gives the same episodes. Without it the
+            seed: Restarts the environment's random stream: the same seed gives the same episodes. If ``None``, the
                 stream continues.
-            options: ``{"path": …}`` uses that path instead of drawing one; there are no others.
+            options: ``{"path": …}`` uses this path instead of a drawn path. There are no other options.
 
         Returns:
-            The observation of the first decision, and what is known by then.
+            The observation for the first decision, and ``info``.
         """
         super().reset(seed=seed)
         batch = self._batch
@@ -89,14 +89,14 @@ class LinkEnv(EnvironmentBase, gymnasium.Env[Observation, Any]):
         return batch.obs[0].copy(), self._privileged(0)
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Take a decision, and let time pass until the next one.
+        """Apply an action, and run until the next decision.
 
         Returns:
-            Observation, reward of the interval, ``False``, whether a limit was reached, and what else is known.
+            Observation, reward of the interval, ``False``, whether a limit was reached, and ``info``.
 
         Raises:
-            ConfigError: The action does not fit the action space; or there was no :meth:`reset`, at the start or after
-                the episode's end or :meth:`close`.
+            ConfigError: The action does not match the action space; or :meth:`reset` was not called, at the start or
+                after the end of an episode or :meth:`close`.
         """
         batch = self._batch
         self._actions.read(action, 0)
@@ -108,6 +108,6 @@ class LinkEnv(EnvironmentBase, gymnasium.Env[Observation, Any]):
         return batch.obs[0].copy(), float(batch.reward[0]), False, truncated, info
 
     def render(self) -> Any:
-        """The episode so far: text for ``ansi``, an array (height, width, 3) of bytes for ``rgb_array``."""
+        """Return a picture of the episode so far: text for ``ansi``, bytes (height, width, 3) for ``rgb_array``."""
         pictures = self._pictures()
         return None if pictures is None else pictures[0]

@@ -1,4 +1,4 @@
-"""Several senders that learn on one path, as a PettingZoo parallel environment."""
+"""Several learning senders on one path, as a PettingZoo parallel environment."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ except ImportError:
 
 
 class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # type: ignore[misc, unused-ignore]
-    """Several flows on one path, each steered by an agent ``flow_0``, ``flow_1`` …
+    """Several flows on one path, each controlled by an agent: ``flow_0``, ``flow_1`` …
 
-    Every flow has a clock of its own, so that decisions rarely fall together. A step lasts until at least one agent is
-    due: ``info["due"]`` says which. The others see their latest observation again with reward 0, and what they answer
-    is ignored. All agents are truncated together, at the time limit or when one of them has taken its
-    ``episode_steps``; the intervals that are cut then count, too. What an agent saw before its first decision does not.
+    Every flow has its own clock, so decisions are rarely at the same time. A step lasts until at least one agent is
+    due; ``info["due"]`` shows whether an agent is due. The other agents get their latest observation again with reward
+    0, and their actions are ignored. All agents are truncated together, at the time limit or when one agent has taken
+    its ``episode_steps``. The intervals cut off then count, too. The time before an agent's first decision does not.
 
-    The infos of agents that are due are those of :class:`~ccgym.envs.LinkEnv`, with the agent's own ``summary`` at the
+    The infos of agents that are due are as in :class:`~ccgym.envs.LinkEnv`, with the agent's own ``summary`` at the
     end.
 
     Args:
-        agents: How many flows learn, or one mapping with the fields of :class:`LearnerFlow` for each, such as
-            ``[{}, {"start": "5s"}, {"extra_rtt": "40ms"}]``. By default the configuration's ``learners``, or two such.
+        agents: Number of learning flows, or one mapping with the fields of :class:`LearnerFlow` per flow, such as
+            ``[{}, {"start": "5s"}, {"extra_rtt": "40ms"}]``. Default: the configuration's ``learners``, or 2.
         config: As in :class:`~ccgym.envs.LinkEnv`.
         render_mode: As in :class:`~ccgym.envs.LinkEnv`.
         **arguments: The fields of :class:`~ccgym.envs.settings.Arguments` except ``learner``.
@@ -75,7 +75,7 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
     ) -> None:
         if "learner" in arguments:
             raise ConfigError(
-                "unknown-argument", "learner", expected="agents=[{…}, {…}], one mapping per flow that learns"
+                "unknown-argument", "learner", expected="agents=[{…}, {…}], one mapping per learning flow"
             )
         settings = Settings.read(config, **arguments)
         settings = replace(settings, learners=_learners(agents, settings.learners))
@@ -87,11 +87,11 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
         self.action_spaces = {agent: copy.deepcopy(action) for agent in self.possible_agents}
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """The space of an agent's observations: the same object at every call."""
+        """Return the observation space of an agent: the same object at every call."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """The space of an agent's actions: the same object at every call."""
+        """Return the action space of an agent: the same object at every call."""
         return self.action_spaces[agent]
 
     def reset(
@@ -99,7 +99,7 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
     ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
         """Begin an episode; arguments as in :meth:`LinkEnv.reset`.
 
-        Warns of unknown options instead of refusing them, since PettingZoo's own test passes one.
+        Unknown options only cause a warning, because PettingZoo's own test passes an unknown option.
         """
         try:
             check_options(options)
@@ -115,13 +115,13 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
     def step(
         self, actions: Mapping[str, Any]
     ) -> tuple[dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Take the decisions of the agents that are due, and let time pass until an agent is due again.
+        """Apply the actions of the agents that are due, and run until an agent is due again.
 
         Args:
-            actions: An action for each agent that is due; those of others are ignored.
+            actions: An action for each agent that is due; other actions are ignored.
 
         Raises:
-            ConfigError: No action for an agent that is due, or one that does not fit its action space.
+            ConfigError: An action of an agent that is due is missing, or does not match its action space.
         """
         batch = self._batch
         for row in np.flatnonzero(batch.due).tolist():
@@ -129,9 +129,9 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
             if agent not in actions:
                 raise ConfigError(
                     "action-shape",
-                    f"actions for {', '.join(actions) or 'no agent'}",
+                    f"actions only for {', '.join(actions) or 'no agent'}",
                     where="actions",
-                    expected=f"one for {agent}, which is due",
+                    expected=f"an action for {agent}, which is due",
                 )
             self._actions.read(actions[agent], row)
         ended = batch.step()
@@ -154,7 +154,7 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
         return {agent: self._batch.obs[row].copy() for row, agent in enumerate(self.possible_agents)}
 
     def state(self) -> npt.NDArray[np.float64]:
-        """The ground truth about the path, one row per agent, for centralized critics; see :attr:`state_columns`."""
+        """Return the ground truth about the path, a row per agent, for central critics; see :attr:`state_columns`."""
         return np.array(self._batch.refresh_privileged())
 
     @property
@@ -163,7 +163,7 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
         return list(self._batch.privileged_names)
 
     def render(self) -> Any:
-        """Text of all agents for ``ansi``, their images below each other for ``rgb_array``."""
+        """Return the pictures of all agents: text for ``ansi``; for ``rgb_array``, images below each other."""
         pictures = [self._picture(row) for row in range(len(self.possible_agents))]
         if self.render_mode == "rgb_array":
             return np.concatenate(pictures, axis=0)
@@ -172,7 +172,7 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
 
 
 parallel_env = ParallelLinkEnv
-"""PettingZoo's convention for the name."""
+"""The environment under the name that PettingZoo's convention requires."""
 
 
 def _learners(agents: object, defaults: tuple[LearnerFlow, ...]) -> tuple[LearnerFlow, ...]:

@@ -1,8 +1,8 @@
-"""Episodes with real packets side by side: each in a run process of its own, in real time.
+"""Parallel episodes with real packets: each in its own run process, in real time.
 
-A run process does not wait. Between an interval and the action that answers it the flow continues under its
-last decision; an interval that closes before the action has come is a *missed deadline*. A step returns the first
-interval in which its own action was in force, and skips those before.
+A run process does not wait. Between an interval and its action, the flow continues with the last action. An interval
+that closes before the action arrives is a *missed deadline*. A step returns the first interval in which its own action
+was in force, and skips the intervals before.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class RealBatch(EpisodeBatch):
-    """Episodes over paths that this machine emulates, with our own shells or mahimahi's."""
+    """Episodes over paths that this machine emulates, with the shells of ccgym or mahimahi."""
 
     def __init__(self, settings: Settings, count: int, *, history: bool = False) -> None:
         super().__init__(settings, count, history=history)
@@ -39,10 +39,10 @@ class RealBatch(EpisodeBatch):
         """Deadlines missed in the episode."""
         self.missed_deadlines: int = 0
         self.latency = np.zeros(rows)
-        """From the close of the interval that the last action answered until it was in force, seconds."""
+        """Time from the close of an interval until the action for it was in force, last action, seconds."""
         self.skipped_reward = np.zeros(rows)
-        """Sum of the rewards of the intervals that the last step skipped."""
-        # Experts are for the simulator: on a real path one would only cost processor time.
+        """Sum of the rewards of the intervals that the last step skipped (rows)."""
+        # Experts work only in the simulator: on a real path an expert would only use processor time.
         self._deployed = replace(settings, agent=settings.agent.model_copy(update={"expert": None}))
         self._real: list[RealEpisode | None] = [None] * count
         self._hashes = [0] * rows
@@ -50,12 +50,12 @@ class RealBatch(EpisodeBatch):
         self._shape = (
             self.obs.shape[1], self.actions.shape[1], len(self.terms), len(self.columns), len(self.privileged_names),
         )  # fmt: skip
-        # A batch that is never closed closes when it is collected, or when Python ends.
+        # A batch that is never closed is closed when Python collects it, or at exit.
         self._finalizer = weakref.finalize(self, _close_all, self._real)
         processors = os.cpu_count() or 1
         if count > max(1, processors // 2):
             warnings.warn(
-                f"{count} real paths at once on {processors} processors: their packets may be late, and decisions "
+                f"{count} real paths at once on {processors} processors: packets may be late, and decisions may "
                 "miss their deadlines",
                 stacklevel=4,
             )
@@ -85,13 +85,13 @@ class RealBatch(EpisodeBatch):
                 real.wait()
                 self._collect(index, real)
         except BaseException:
-            # Whether it was an interruption or a path that failed: no episode of this batch can continue.
+            # After an interruption or a failure of a path, no episode of this batch can continue.
             self.close()
             raise
         return bool(self.ended.any())
 
     def _collect(self, index: int, real: RealEpisode) -> None:
-        """Write what the learners of an episode have told; end it if that is due."""
+        """Write the latest intervals of an episode's learners; end the episode at its limit."""
         first = index * self.learners
         over = all(learner.ended is not None for learner in real.learners)
         for place, learner in enumerate(real.learners):
@@ -156,7 +156,7 @@ class RealBatch(EpisodeBatch):
             self._end(index)
         super().close()
 
-    # --- What there is to know ----------------------------------------------------------------------------------------
+    # --- Information --------------------------------------------------------------------------------------------------
 
     @override
     def step_info(self, row: int) -> dict[str, Any]:
@@ -165,7 +165,7 @@ class RealBatch(EpisodeBatch):
 
     @override
     def extra_infos(self) -> dict[str, npt.NDArray[Any]]:
-        """Deadlines missed in the step and in the episode, the decision's latency, and the reward that was skipped."""
+        """Return missed deadlines of the step and the episode, the latency of the decision, and the skipped reward."""
         return {
             "missed_deadlines": self.missed.copy(),
             "missed_deadlines_total": self.missed_in_episode.copy(),
@@ -175,23 +175,23 @@ class RealBatch(EpisodeBatch):
 
     @override
     def end_info(self, index: int, learner: int = 0) -> dict[str, Any]:
-        """As in the simulator; and that another run would not be the same."""
+        """Return the entries as in the simulator, and that the episode is not reproducible."""
         return {**super().end_info(index, learner), "backend": self.settings.backend, "reproducible": False}
 
     @override
     def summaries(self, index: int) -> list[dict[str, Any]]:
-        """One summary per learner of an episode that has ended.
+        """Return one summary per learner of an ended episode.
 
         Raises:
-            ConfigError: It has not.
+            ConfigError: The episode has not ended.
         """
         if not self._summaries[index]:
-            raise ConfigError("call-order", "an episode under way", expected="its end: only then its result is known")
+            raise ConfigError("call-order", "an unfinished episode", expected="an ended episode, which has results")
         return self._summaries[index]
 
     @override
     def trajectory_hash(self, index: int) -> str:
-        """Hash of the statistics of all intervals so far; no other episode has it."""
+        """Return a hash of the statistics of all intervals so far. It differs between runs of the same episode."""
         self._check_begun(index)
         whole = 0
         for number in self._hashes[index * self.learners : (index + 1) * self.learners]:
@@ -199,27 +199,27 @@ class RealBatch(EpisodeBatch):
         return f"{whole:016x}"
 
     def _no_labels(self) -> NoReturn:
-        """Not on a real path; raises :class:`ConfigError`."""
+        """Raise :class:`ConfigError`: there are no labels on a real path."""
         self._check_taught()
         knows = "an expert that needs the ground truth" if self._native.expert_truths else "an expert"
         raise ConfigError(
             "backend-unsuitable",
-            f"{knows}, on a real path",
+            f"{knows} on a real path",
             where="agent.expert",
-            expected="the simulator: labels are given where time waits for them",
-            hint="imitate with backend='sim', and run the policy on a real path",
+            expected="the simulator: only virtual time waits for labels",
+            hint="train by imitation with backend='sim', then run the policy on a real path",
         )
 
     refresh_labels = refresh_label_distances = _no_labels
 
     @override
     def refresh_privileged(self) -> Numbers:
-        """The ground truth as it was when the intervals closed; NaN is what is not known."""
+        """Return the ground truth at the close of the intervals; unknown values are NaN."""
         return self.privileged
 
 
 def _summary(ended: Ended) -> dict[str, Any]:
-    """By name; None where a field that may be absent is."""
+    """Return the summary by name; ``None`` for absent optional fields."""
     summary: Any = ended.summary
     return {
         field.name: None if field.has_presence and not summary.HasField(field.name) else getattr(summary, field.name)

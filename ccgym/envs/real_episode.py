@@ -1,4 +1,4 @@
-"""An episode with real packets: a run process, and the connections of its learners."""
+"""An episode with real packets: a run process, and the connections to its learners."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ if TYPE_CHECKING:
     from ccgym.schemes.policies import LearnedPolicy
 
 START_S: Final = 30.0
-"""A run process whose flows do not connect within this time at its start has stalled, seconds."""
+"""Max time for the flows of a new run process to connect, seconds. A slower process counts as stalled."""
 
 STALL_S: Final = 60.0
-"""So has one in which no decision interval closes for this long, seconds."""
+"""Max time without the close of a decision interval, seconds. A slower process counts as stalled."""
 
 SUMMARY_S: Final = 2.0
-"""How long a flow that must stop has to report its summary, seconds."""
+"""Max time for a stopped flow to report its summary, seconds."""
 
 POLL_S: Final = 0.2
-"""How often a wait checks that the run process is alive, seconds."""
+"""Time between two checks that the run process is alive, seconds."""
 
 SIZES: Final = ("observation_size", "action_size", "reward_terms", "statistics", "truth")
-"""Sizes of a learner's arrays, as its first message has them."""
+"""Names of the sizes of a learner's arrays, in the learner's first message."""
 
 
 class Learner:
-    """One learning flow, as its environment sees it."""
+    """The environment's view of one learning flow."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.interval: Interval | None = None
-        """The interval that was last shown to the agent, or is to be."""
+        """The latest interval that the agent got or will get."""
         self.due = False
-        """Whether it asks for a decision."""
+        """Whether the flow waits for a decision."""
         self.ended: Ended | None = None
-        """The message with its summary, the last one."""
+        """The flow's last message, with its summary."""
         self.missed = 0
-        """Intervals between the last two that were shown: deadlines that the agent missed."""
+        """Intervals between the last two that the agent got: missed deadlines."""
         self.skipped_reward = 0.0
-        """Sum of their rewards."""
+        """Sum of the rewards of these intervals."""
         self._asked: int | None = None
 
     def act(self, values: Sequence[float]) -> None:
-        """Decide for the interval that was shown last."""
+        """Send the action for the latest interval."""
         assert self.interval is not None
         self._asked = self.interval.sequence
         self.due = False
@@ -64,13 +64,13 @@ class Learner:
         self.connection.act(self.interval, values)
 
     def listen(self, *, stopped: bool = False) -> None:
-        """Take in what has come, up to an interval that asks for a decision.
+        """Process received messages, up to an interval that needs a decision.
 
         Args:
-            stopped: Whether the flow was told to stop: nothing but its end counts then.
+            stopped: Whether the flow must stop. Then only its last message counts.
 
         Raises:
-            RealPathError: What came makes no sense.
+            RealPathError: A message is invalid.
         """
         self.connection.receive()
         while (stopped or not self.due) and self.ended is None and (message := self.connection.next()) is not None:
@@ -97,28 +97,28 @@ class Learner:
 
     @property
     def was_cut_off(self) -> bool:
-        """Whether the end of the flow closed its last interval."""
+        """Whether the end of the flow closed its last interval early."""
         return self.ended is not None and self.ended.HasField("interval")
 
     @property
     def gone(self) -> bool:
-        """Whether its connection closed without a summary."""
+        """Whether the connection closed without a summary."""
         return self.ended is None and not self.due and not self.connection.is_open
 
 
 class RealEpisode:
-    """A run process whose learners are decided for here. :meth:`close` ends it, whatever state it is in.
+    """A run process whose learners get their actions here. :meth:`close` ends the process in every state.
 
     Args:
-        settings: What the environment is made of.
-        episode: What was drawn.
-        shape: The sizes of :data:`SIZES`.
-        policies: The policies of the flows in the background, by key.
+        settings: Settings of the environment.
+        episode: The drawn episode.
+        shape: Values of :data:`SIZES`.
+        policies: Policies of the background flows, by key.
 
     Raises:
-        ConfigError: The path cannot be expressed for this backend, or no decision falls into the episode.
-        PlatformError: The machine lacks something.
-        RealPathError: The run process failed; ``where`` says in which step.
+        ConfigError: The backend does not support the path, or the episode ends before the first decision.
+        PlatformError: The machine lacks a program, a privilege or a feature.
+        RealPathError: The run process failed; ``where`` is the step that failed.
     """
 
     def __init__(
@@ -147,11 +147,11 @@ class RealEpisode:
                 "out-of-range",
                 f"the episode ends after {format_time(length)}, before the first decision",
                 where="duration",
-                expected="a longer one",
+                expected="a longer episode",
             )
 
     def _begin(self, count: int, start_s: float) -> None:
-        """Wait for the first decision. A run process that needs longer than expected is started again."""
+        """Wait for the first decision. If the run process restarts because it was too slow, connect again."""
         first = self._accept()
         while first is not None:
             self._connect(first, count)
@@ -162,10 +162,10 @@ class RealEpisode:
             first = self._accept()
 
     def _accept(self) -> Connection | None:
-        """The next flow that connects; None if the run process has ended in order instead.
+        """Return the next flow that connects; ``None`` if the run process has ended without an error.
 
         Raises:
-            RealPathError: It failed, or no flow connects.
+            RealPathError: The run process failed, or no flow connects.
         """
         assert self._server is not None
         assert self._process is not None
@@ -181,7 +181,7 @@ class RealEpisode:
                     "no-answer",
                     f"no learning flow has connected for {START_S:g} s",
                     where="starting the run process",
-                    hint="`ccgym doctor` tells what this machine can do",
+                    hint="`ccgym doctor` shows what this machine supports",
                 )
         return connection
 
@@ -190,7 +190,7 @@ class RealEpisode:
         connection: Connection | None = first
         while connection is not None:
             learner = Learner(connection)
-            # Closed with the episode, whatever fails from here on.
+            # From here on, the connection is closed with the episode, also after a failure.
             self.learners.append(learner)
             hello = self._hello(connection)
             if hello is not None:
@@ -201,14 +201,14 @@ class RealEpisode:
         if sorted(found) != list(range(count)):
             raise RealPathError(
                 "protocol-error",
-                f"flows {sorted(found)} have connected",
+                f"flows {sorted(found)} connected",
                 where="starting the run process",
                 expected=f"the first {count} flows",
             )
         self.learners = [found[flow] for flow in range(count)]
 
     def _hello(self, connection: Connection) -> Hello | None:
-        """A flow's first message; None if it has closed the connection instead."""
+        """Return the first message of a flow; ``None`` if the flow has closed the connection."""
         deadline = time.monotonic() + START_S
         while True:
             connection.receive()
@@ -230,15 +230,15 @@ class RealEpisode:
                 f"{type(message).__name__} of version {found[0]} with sizes {found[1:]}",
                 where="the sender's control socket",
                 expected=f"Hello of version {VERSION} with sizes {list(self._shape)} ({', '.join(SIZES)})",
-                hint="is it the same version of ccgym at both ends?",
+                hint="use the same version of ccgym at both ends",
             )
         return message
 
     def wait(self, limit_s: float = STALL_S, *, starting: bool = False) -> None:
-        """Let time pass until an agent is due, or all flows have ended.
+        """Wait until an agent is due or all flows have ended.
 
         Args:
-            limit_s: How long that may take, seconds.
+            limit_s: Max time to wait, seconds.
             starting: Whether a flow may close its connection without a summary.
 
         Raises:
@@ -259,8 +259,8 @@ class RealEpisode:
                     "run-stalled",
                     f"no decision interval has closed for {limit_s:g} s",
                     where="waiting for the sender",
-                    expected="an interval, as the agent's clock has it",
-                    hint="does the path still deliver packets? An agent that decides by acknowledgements needs them",
+                    expected="an interval of the agent's clock",
+                    hint="check that the path delivers packets; an agent with a clock of ACKs needs ACKs",
                 )
             if not wait_for(list(self._talking()), POLL_S):
                 self._check_process()
@@ -269,7 +269,7 @@ class RealEpisode:
         return (one.connection for one in self.learners if one.ended is None and one.connection.is_open)
 
     def finish(self) -> None:
-        """Tell the flows to stop, and take in their summaries; then end the run process."""
+        """Stop the flows, receive their summaries, and end the run process."""
         try:
             for learner in self.learners:
                 if learner.ended is None:
@@ -303,7 +303,7 @@ class RealEpisode:
                 raise self._failure()
 
     def _failure(self) -> RealPathError:
-        """Why the run process, or one of its flows, is gone."""
+        """Return the reason for the end of the run process or of one of its flows."""
         assert self._process is not None
         deadline = time.monotonic() + SUMMARY_S
         while (status := self._process.poll()) is None and time.monotonic() < deadline:
@@ -312,7 +312,7 @@ class RealEpisode:
             return self._process.failure(status)
         return RealPathError(
             "run-failed",
-            "a flow ended without its summary" if status is None else "the run process ended by itself",
+            "a flow ended without its summary" if status is None else "the run process ended too early",
             where="waiting for the sender",
             expected="an interval, or the end of the episode",
         )

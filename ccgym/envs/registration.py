@@ -1,14 +1,14 @@
-"""The environments' ids, and how Gymnasium learns them.
+"""The ids of the environments, and their registration in Gymnasium.
 
-``import ccgym`` is enough, before or after ``import gymnasium``: Gymnasium 1.x does not read entry points of installed
-packages, and ``import ccgym`` does not load Gymnasium (a quarter of a second). So either it is there already and the
-ids are entered at once, or they are entered the moment it is imported. In a process that does not import ccgym, such as
-a spawned worker, write ``gymnasium.make("ccgym:ccgym/Aurora-v0")``.
+``import ccgym`` is enough, before or after ``import gymnasium``. Gymnasium 1.x does not read entry points of installed
+packages, and ``import ccgym`` does not load Gymnasium (a quarter of a second). So the ids are registered at once if
+Gymnasium is loaded, else when it is imported. In a process that does not import ccgym, such as a spawned worker, write
+``gymnasium.make("ccgym:ccgym/Aurora-v0")``.
 
-A preset is one line in :data:`PRESETS`: an id and a configuration file of ``configs/``, whose ``agent`` and
-``environment`` sections are the environment's defaults.
+A preset is one line in :data:`PRESETS`: an id and a configuration file of ``configs/``. The sections ``agent`` and
+``environment`` of this file are the defaults of the environment.
 
-Nothing here imports anything outside the standard library before Gymnasium is there.
+This module imports only the standard library until Gymnasium is loaded.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from importlib.abc import MetaPathFinder
 else:
-    MetaPathFinder = object  # the import system asks for methods, and importlib.abc takes 10 ms
+    MetaPathFinder = object  # the import system only calls methods; importing importlib.abc takes 10 ms
 
 PRESETS: Final = {
     "ccgym/Link-v0": "link",
     "ccgym/Aurora-v0": "aurora",
 }
-"""Environment ids, and the configurations that hold their defaults."""
+"""Environment ids, and the configurations with their defaults."""
 
 _ENVIRONMENT: Final = "ccgym.envs.link_env:LinkEnv"
 _VECTOR: Final = "ccgym.envs.vector_env:VectorLinkEnv"
@@ -37,12 +37,12 @@ _GYMNASIUM: Final = "gymnasium.envs"
 
 
 def register_environments() -> None:
-    """Enter the ids of :data:`PRESETS` in Gymnasium's registry; those that are there stay as they are."""
+    """Register the ids of :data:`PRESETS` in Gymnasium; ids that are registered already stay unchanged."""
     from gymnasium.envs.registration import register, registry
 
     for name, config in PRESETS.items():
         if name not in registry:
-            # Limits, wrong actions and calls out of order are the environment's own, which Gymnasium's wrappers repeat.
+            # The environment itself checks limits, actions and call order; Gymnasium's wrappers would repeat that.
             register(
                 id=name, entry_point=_ENVIRONMENT, vector_entry_point=_VECTOR, kwargs={"config": config},
                 order_enforce=False, disable_env_checker=True,
@@ -50,7 +50,7 @@ def register_environments() -> None:
 
 
 def register_with_gymnasium() -> None:
-    """Enter the ids now if Gymnasium has been imported, else as soon as it is."""
+    """Register the ids now if Gymnasium is loaded, else when it is imported."""
     if _GYMNASIUM in sys.modules:
         register_environments()
     elif not any(isinstance(finder, _Watch) for finder in sys.meta_path):
@@ -58,7 +58,7 @@ def register_with_gymnasium() -> None:
 
 
 class _Watch(MetaPathFinder):
-    """Sees one import coming, that of Gymnasium's environments, and leaves."""
+    """Detects the import of Gymnasium's environments, then removes itself from ``sys.meta_path``."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

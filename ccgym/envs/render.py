@@ -1,6 +1,6 @@
 """Pictures of an episode: rate, delay, queue and action over time, as text or as an image.
 
-Only here do environments use matplotlib, and only once an image is asked for.
+Environments use matplotlib only in this module, and only for images.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ RENDER_MODES: Final = ("ansi", "rgb_array")
 RENDER_FPS: Final = 10
 
 WIDTH_PX, HEIGHT_PX, DPI = 800, 720, 100
-"""Size of the image."""
+"""Width and height of the image in pixels, and its resolution."""
 SPARK_STEPS: Final = 60
-"""Steps that a line of text shows."""
+"""Max number of steps in a line of text."""
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
 _BLUE, _ORANGE, _GREEN, _GREY, _RED = "#0072B2", "#D55E00", "#009E73", "#666666", "#CC79A7"
 
 
 def check_render_mode(mode: str | None) -> None:
-    """Raise :class:`ConfigError` unless there is such a mode."""
+    """Raise :class:`ConfigError` if ``mode`` is not a render mode."""
     if mode is not None and mode not in RENDER_MODES:
         raise ConfigError(
             "unknown-choice",
@@ -43,11 +43,11 @@ def check_render_mode(mode: str | None) -> None:
 
 
 class History:
-    """What an episode's picture is drawn from: a few numbers per step.
+    """The data for the picture of an episode: a few numbers per step.
 
     Args:
-        actions: What the agent's action rows are called: names with units.
-        discrete: Whether an action is the index of one of them.
+        actions: Names, with units, of the rows of the agent's action.
+        discrete: Whether an action is the index of one row.
     """
 
     def __init__(self, actions: Sequence[str], *, discrete: bool) -> None:
@@ -56,7 +56,7 @@ class History:
         self.clear()
 
     def clear(self) -> None:
-        """Start again."""
+        """Remove all steps."""
         self.series: defaultdict[str, list[float]] = defaultdict(list)
         self.action: list[list[float]] = []
         self.total_reward = 0.0
@@ -68,7 +68,7 @@ class History:
         action: npt.NDArray[np.float32],
         reward: float,
     ) -> None:
-        """Note a step."""
+        """Add a step."""
         values = {
             "time": interval["time_s"],
             "sent": interval["send_rate_bps"] / 1e6,
@@ -86,7 +86,7 @@ class History:
         self.total_reward += reward
 
     def render(self, mode: str) -> str | npt.NDArray[np.uint8]:
-        """The picture: text for ``ansi``, bytes (height, width, 3) for ``rgb_array``."""
+        """Return the picture: text for ``ansi``, bytes (height, width, 3) for ``rgb_array``."""
         return self._text() if mode == "ansi" else self._image()
 
     # --- Text ---------------------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def _number(value: float) -> str:
 
 
 def _sparks(values: Sequence[float]) -> str:
-    """The latest values as a line of bars, from the smallest to the largest."""
+    """Return the latest values as a line of bars, scaled from the smallest to the largest value."""
     recent = values[-SPARK_STEPS:]
     known = [value for value in recent if math.isfinite(value)]
     low, high = (min(known), max(known)) if known else (0.0, 0.0)

@@ -1,4 +1,4 @@
-"""Many decisions of a policy in training, taken in one native call."""
+"""Samples of many decisions of a policy in training, made in one native call."""
 
 from __future__ import annotations
 
@@ -17,47 +17,47 @@ class EpisodeEnd:
     """The end of a learner's episode within a rollout."""
 
     index: int
-    """Environment."""
+    """Index of the environment."""
     step: int
-    """Its sample of the rollout that was the learner's last of the episode; -1 if all were in earlier rollouts."""
+    """Index of the learner's last sample of the episode in the rollout; -1 if all were in earlier rollouts."""
     observation: Floats
-    """What it saw after the last interval that is a sample."""
+    """The learner's observation after the interval of its last sample."""
     privileged: npt.NDArray[np.float64]
-    """Ground truth then, in the order of ``EpisodeBatch.privileged_names``."""
+    """Ground truth at this observation, in the order of ``EpisodeBatch.privileged_names``."""
     info: Mapping[str, Any]
-    """As a step's info says it."""
+    """The ``info`` of the last step."""
 
 
 @dataclass
 class Rollout:
     """The same number of samples from every environment; most arrays are (environments × samples × …).
 
-    A sample is a decision whose interval has closed. Where several flows learn in an environment, their samples are in
-    the order in which the intervals closed. A decision whose interval is open when the rollout is full is a sample of
-    the next one.
+    A sample is a decision whose interval has closed. If several flows learn in an environment, their samples are in the
+    order in which the intervals closed. If the interval of a decision is open when the rollout is full, the decision is
+    a sample of the next rollout.
     """
 
     noise: Floats
-    """Numbers of a standard normal distribution, environments × (samples + learners − 1) × action size: how far each
-    action is drawn from the policy's mean."""
+    """Standard normal numbers for the distance of each action from the policy's mean: environments × (samples +
+    learners − 1) × action size."""
     learners: npt.NDArray[np.uint32]
-    """Whose each sample is: the learner's place in its environment."""
+    """The learner of each sample: its index in its environment."""
     observations: Floats
-    """What each decision was taken on, × features."""
+    """Observations of the decisions, × features."""
     privileged: npt.NDArray[np.float64]
-    """Ground truth then, × names."""
+    """Ground truth at the decisions, × names."""
     actions: Floats
-    """As they were drawn, before they were clipped to the box."""
+    """Drawn actions, before they were clipped to the box, × action size."""
     rewards: Floats
     last_observations: Floats
-    """What the next decisions will be taken on, and where one is open, what it was taken on: rows of learners ×
+    """Observations of the next decisions, or of the open decision if a learner has one: rows of learners ×
     features."""
     last_privileged: npt.NDArray[np.float64]
-    """Ground truth then, × names."""
+    """Ground truth at these decisions, × names."""
     last_actions: Floats
-    """Actions of the open decisions, as they were drawn, rows of learners × action size."""
+    """Actions of the open decisions before clipping: rows of learners × action size."""
     open: npt.NDArray[np.bool_]
-    """Which learners have an open decision."""
+    """Whether a learner has an open decision (rows of learners)."""
     taken: npt.NDArray[np.uint64]
     """Samples so far, per environment."""
     decided: npt.NDArray[np.uint64]
@@ -66,13 +66,13 @@ class Rollout:
 
     @classmethod
     def of(cls, noise: Floats, learners: int, features: int, names: int) -> Rollout:
-        """An empty one.
+        """Return an empty rollout.
 
         Args:
             noise: See :attr:`noise`.
             learners: Rows of learners per environment.
-            features: Numbers of an observation.
-            names: Numbers of ground truth.
+            features: Numbers in an observation.
+            names: Numbers in a row of ground truth.
         """
         count, decisions, numbers = noise.shape
         samples, rows = decisions - learners + 1, count * learners
@@ -92,7 +92,7 @@ class Rollout:
         )
 
     def dones(self) -> npt.NDArray[np.bool_]:
-        """Which samples were the last of their learner's episode, environments × samples."""
+        """Return a mask of the samples that ended an episode of their learner, environments × samples."""
         dones = np.zeros(self.rewards.shape, dtype=np.bool_)
         for end in self.ends:
             if end.step >= 0:

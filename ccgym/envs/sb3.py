@@ -1,4 +1,4 @@
-"""Many senders as a stable-baselines3 ``VecEnv``: the native batch without a Python object per environment."""
+"""Many senders as a stable-baselines3 ``VecEnv``: one native batch, no Python object per environment."""
 
 from __future__ import annotations
 
@@ -38,33 +38,33 @@ Indices = int | Iterable[int] | None
 
 
 class SB3LinkVecEnv(EnvironmentBase, VecEnv):
-    """``num_envs`` episodes side by side for stable-baselines3, stepped in one native call.
+    """``num_envs`` parallel episodes for stable-baselines3, stepped in one native call.
 
     Environment ``i`` after ``seed(s)`` has the same episodes as a :class:`~ccgym.envs.LinkEnv` with
     ``reset(seed=s + i)``, bit for bit. The info of a step is an empty dictionary, except at the end of an episode:
 
     - ``terminal_observation`` and ``TimeLimit.truncated`` (always true), from which SB3 bootstraps;
-    - ``episode``: ``r``, ``l`` and ``t`` as SB3's ``Monitor`` has them, so that no monitor is needed around it;
-    - ``reward_term_sums``: the sum of each of the reward's terms over the episode;
+    - ``episode``: ``r``, ``l`` and ``t`` as in SB3's ``Monitor``, so the environment needs no ``Monitor``;
+    - ``reward_term_sums``: the sum over the episode of each term of the reward;
     - ``summary``, ``path``, ``simulator_seed``, ``trajectory_hash`` as in :class:`~ccgym.envs.LinkEnv`.
 
-    With ``privileged`` every info has the ground truth about the path of its observation as ``privileged``, and that of
-    the terminal observation as ``terminal_privileged``.
+    With ``privileged``, every info contains the ground truth about the path at its observation as ``privileged``, and
+    the ground truth at the terminal observation as ``terminal_privileged``.
 
-    Where several flows learn on one path, each of them is an environment of its own to stable-baselines3: episode ``i``
-    has the rows ``i · learners`` to ``(i + 1) · learners − 1``. Their clocks differ, so a step lasts until one flow of
-    each path is due; the others get their latest observation again, with reward 0, and their actions are ignored. To
-    learn from such rows as if they were steps is wrong; :meth:`rollout` gives samples.
+    If several flows learn on one path, each flow is a separate environment for stable-baselines3: episode ``i`` has the
+    rows ``i · learners`` to ``(i + 1) · learners − 1``. Their clocks differ, so a step lasts until one flow of each
+    path is due. The other flows get their latest observation again, with reward 0, and their actions are ignored. Do
+    not train on such rows as if they were steps; :meth:`rollout` returns correct samples.
 
-    ``set_attr("paths", …)`` and ``env_method("set_progress", …)`` change where paths come from, from the next episodes
-    on, for all environments alike.
+    ``set_attr("paths", …)`` and ``env_method("set_progress", …)`` change the source of paths for all environments, from
+    the next episodes on.
 
     Args:
-        num_envs: How many episodes.
+        num_envs: Number of episodes.
         threads: Threads of the native core; 0: one per processor. The results do not depend on it.
-        journal: Whether :meth:`capture` works; costs the memory of the actions of the episodes under way.
-        autoreset: Whether the next episode begins when one ends, as SB3 expects. If not, :meth:`reset` has to follow,
-            and nothing runs until then.
+        journal: Whether :meth:`capture` works. The actions of the current episodes then stay in memory.
+        autoreset: Whether the next episode begins when one ends, as SB3 expects. If not, call :meth:`reset` before the
+            next step.
         render_mode: As in :class:`~ccgym.envs.LinkEnv`.
         **arguments: The fields of :class:`~ccgym.envs.settings.Arguments`.
 
@@ -110,19 +110,19 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         self._pending: Any = None
         self._since = time.time()
         self.keep_terminal_privileged = False
-        """Whether the info of an episode's end has ``terminal_privileged`` without the argument ``privileged``, too."""
+        """Whether the last info of an episode has ``terminal_privileged`` also without the argument ``privileged``."""
         super().__init__(num_envs * self.learners, *spaces)
 
     @property
     def learners(self) -> int:
-        """Flows that learn on each path; the rows of one episode."""
+        """Number of learning flows on each path, which is the number of rows of one episode."""
         return self._batch.learners
 
     # --- Running ------------------------------------------------------------------------------------------------------
 
     def reset(self) -> npt.NDArray[np.float32]:
-        """Begin an episode in every environment; with seeds from ``seed()`` and options from ``set_options()`` if
-        they were called since the last time.
+        """Begin an episode in every environment, with the seeds of ``seed()`` and the options of ``set_options()`` if
+        these methods were called since the last reset.
         """
         for index in range(self._batch.count):
             self._begin(index, self._seeds[index], self._options[index])
@@ -134,16 +134,16 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         return np.array(self._batch.obs)
 
     def step_async(self, actions: npt.NDArray[Any]) -> None:
-        """Take the actions; they are carried out by :meth:`step_wait`."""
+        """Store the actions; :meth:`step_wait` applies them."""
         self._pending = actions
 
     def step_wait(
         self,
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.bool_], list[dict[str, Any]]]:
-        """Carry the actions out.
+        """Apply the actions.
 
         Returns:
-            Observations, rewards, which episodes ended (their observation is the next one's first), and infos.
+            Observations, rewards, whether an episode ended (then its observation is the next episode's first), infos.
         """
         batch = self._batch
         self._actions.read(self._pending)
@@ -167,26 +167,26 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
 
     @property
     def rolls(self) -> bool:
-        """Whether :meth:`rollout` works: in the simulator, for actions of a box, with automatic resets, unseen."""
+        """Whether :meth:`rollout` works: it needs the simulator, box actions, automatic resets and no render mode."""
         batch = self._batch
         return isinstance(batch, SimulatedBatch) and not batch.discrete and not batch.histories and self._autoreset
 
     def rollout(self, actor: _core.Actor, noise: Floats) -> Rollout:
-        """Take many decisions in one go; the same as so many steps, but that no environment waits for another.
+        """Make many decisions in one call. The result equals single steps, but environments do not wait for each other.
 
         Args:
-            actor: Who decides.
-            noise: Numbers of a standard normal distribution, episodes × (samples of each + learners − 1) × action size.
+            actor: The policy in training.
+            noise: Standard normal numbers, episodes × (samples of each + learners − 1) × action size.
 
         Raises:
-            ConfigError: :meth:`reset` must come first; or :attr:`rolls` is false; or an action is not finite.
+            ConfigError: :meth:`reset` was not called; or :attr:`rolls` is false; or an action is not finite.
         """
         batch = self._batch
         if not isinstance(batch, SimulatedBatch) or not self.rolls:
             raise ConfigError(
                 "backend-unsuitable",
                 "rollout()",
-                expected="the simulator, actions of a box, automatic resets, no render_mode",
+                expected="the simulator, box actions, automatic resets, no render_mode",
             )
         space = self.action_space
         assert isinstance(space, Box)
@@ -205,12 +205,12 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         return rollout
 
     def _ends(self, index: int, whose: npt.NDArray[np.uint32], first: int) -> list[EpisodeEnd]:
-        """What the end of an episode within a rollout is to each of its learners that has decided in it.
+        """Return the end of an episode within a rollout, for each learner that made a decision in the episode.
 
         Args:
-            index: Which episode.
-            whose: The learners of its samples in the rollout.
-            first: Place of the first of these samples.
+            index: Index of the episode.
+            whose: Learner of each sample of the episode in the rollout.
+            first: Index of the first of these samples.
         """
         batch = self._batch
         assert isinstance(batch, SimulatedBatch)
@@ -225,41 +225,41 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         return ends
 
     def privileged(self) -> dict[str, npt.NDArray[np.float64]]:
-        """The ground truth about every environment's path and what its flow is doing now.
+        """Return the current ground truth about the path and the flow of every environment.
 
         Returns:
-            A copy, by name with unit; ``(num_envs,)`` each.
+            Copies of the columns, by name with unit; shape ``(num_envs,)`` each.
         """
         return self.named_truth(self._batch.refresh_privileged())
 
     def deciding_truth(self) -> dict[str, npt.NDArray[np.float64]]:
-        """The same when the decision in force, or due, was taken, after :meth:`rollout` or :meth:`restore`."""
+        """Return the ground truth at the decision in force or due, after :meth:`rollout` or :meth:`restore`."""
         assert isinstance(self._batch, SimulatedBatch)
         return self.named_truth(self._batch.deciding_truth)
 
     def named_truth(self, rows: npt.NDArray[np.float64]) -> dict[str, npt.NDArray[np.float64]]:
-        """Copies of the columns of ground truth, by name with unit."""
+        """Return copies of the columns of ground truth, by name with unit."""
         return dict(zip(self._batch.privileged_names, rows.T.copy(), strict=True))
 
     def labels(self) -> npt.NDArray[np.float32]:
-        """What the agent's expert would do on the observations last returned: after an episode's end, on the first
-        of the next one.
+        """Return the actions of the agent's expert for the observations last returned. After the end of an episode,
+        this is the first observation of the next episode.
 
         Returns:
-            A copy, ``(num_envs, action size)``; a discrete action is its index. NaN where the expert has no answer yet.
+            A copy, ``(num_envs, action size)``; a discrete action is its index. NaN if the expert has no label yet.
 
         Raises:
-            ConfigError: The agent has no expert, or its packets travel for real.
+            ConfigError: The agent has no expert, or the path is real.
         """
         actions, _ = self._batch.refresh_labels()
         return np.array(actions)
 
     def label_distances(self) -> npt.NDArray[np.float64]:
-        """How far from the expert's target the result of each discrete action would be, as :meth:`labels`.
+        """Return the distance between the expert's target and the result of each discrete action; see :meth:`labels`.
 
         Returns:
-            A copy, ``(num_envs, actions)``: packets or bit/s, or logarithms of ratios, as the expert measures. NaN
-            where the expert has no answer yet.
+            A copy, ``(num_envs, actions)``. The expert's measure decides the unit: packets, bit/s, or logarithms of
+            ratios. NaN if the expert has no label yet.
         """
         return np.array(self._batch.refresh_label_distances())
 
@@ -285,13 +285,13 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
 
     @property
     def missed_deadlines(self) -> int | None:
-        """Deadlines missed in all episodes; ``None`` in the simulator, which waits."""
+        """Deadlines missed in all episodes; ``None`` in the simulator, which waits for decisions."""
         return self._batch.missed_deadlines
 
     # --- One environment's attributes and methods ---------------------------------------------------------------------
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """An attribute, once per environment; ``np_random`` and ``trajectory_hash`` are each environment's own."""
+        """Return an attribute per environment. ``np_random`` and ``trajectory_hash`` differ between environments."""
         chosen = list(self._get_indices(indices))
         if attr_name == "np_random":
             return [self._generator(row // self.learners) for row in chosen]
@@ -301,18 +301,18 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         return [value] * len(chosen)
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
-        """Set an attribute, of all environments alike.
+        """Set an attribute of all environments.
 
         Raises:
-            ConfigError: For some environments only.
+            ConfigError: ``indices`` are only some environments.
         """
         chosen = list(self._get_indices(indices))
         if len(set(chosen)) != self.num_envs:
             raise ConfigError(
                 "unsupported",
                 f"{attr_name} for environments {shown(chosen)} only",
-                expected="all of them",
-                hint="make two SB3LinkVecEnv where environments should differ",
+                expected="all environments",
+                hint="create two SB3LinkVecEnv if environments must differ",
             )
         setattr(self, attr_name, value)
 
@@ -322,7 +322,7 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         """Call ``set_progress`` (for all environments) or ``render`` (for each).
 
         Raises:
-            AttributeError: Another method.
+            AttributeError: The method is another one.
         """
         chosen = list(self._get_indices(indices))
         if method_name == "set_progress":
@@ -333,37 +333,37 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         raise AttributeError(f"environments have no method {method_name!r}; they have set_progress and render")
 
     def env_is_wrapped(self, wrapper_class: type, indices: Indices = None) -> list[bool]:
-        """Whether it does what the wrapper would do: true of ``Monitor``, whose ``episode`` is in the infos."""
+        """Return whether a wrapper is not needed: true for ``Monitor``, because ``episode`` is in the infos."""
         return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]
 
     def get_images(self) -> Sequence[npt.NDArray[np.uint8] | None]:
-        """A picture of each environment's episode so far."""
+        """Return a picture of the episode so far for each environment."""
         return [self._picture(index) for index in range(self.num_envs)]
 
     # --- Earlier selves -----------------------------------------------------------------------------------------------
 
     def set_earlier(self, policies: Mapping[str, LearnedPolicy], drawn: Sequence[str]) -> None:
-        """Let flows of earlier selves in the episodes to come draw their policy.
+        """Set the policies that flows of earlier selves draw in later episodes.
 
         Args:
-            policies: By key, all that episodes under way or to come need.
-            drawn: Keys of those to draw from.
+            policies: All policies that current and later episodes need, by key.
+            drawn: Keys of the policies to draw from.
         """
         assert isinstance(self._batch, SimulatedBatch)
         self._batch.set_earlier(policies, drawn)
 
     def uses(self, key: str) -> bool:
-        """Whether a flow of an episode under way has the policy with this key."""
+        """Return whether a flow of a current episode has the policy with this key."""
         return any(episode is not None and json.dumps(key) in episode.spec for episode in self._batch.episodes)
 
     # --- Copies -------------------------------------------------------------------------------------------------------
 
     def capture(self) -> dict[str, Any]:
-        """All that the next step depends on, as plain data and arrays; needs ``journal=True``.
+        """Return the whole state for the next step, as plain data and arrays; requires ``journal=True``.
 
         Returns:
             ``generators``: states of the random streams; ``episodes``: fields of :class:`EpisodeState`, or ``None`` for
-            real paths, which do not come back; ``open``: what the decisions alone do not bring back.
+            real paths, which cannot be restored; ``open``: the state that the decisions alone do not restore.
         """
         batch = self._batch
         generators = [self._generator(index).bit_generator.state for index in range(batch.count)]
@@ -373,10 +373,10 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         return {"generators": generators, "episodes": episodes, "open": batch.capture_open()}
 
     def restore(self, state: Mapping[str, Any]) -> npt.NDArray[np.float32]:
-        """Continue from what :meth:`capture` gave; returns the observations that were due then.
+        """Continue from a state of :meth:`capture`; return the observations that were due then.
 
-        Paths of episodes to come are not part of it: set ``paths`` or ``set_progress`` as they were. Where episodes
-        were not captured only the random streams are brought back, and :meth:`reset` must follow.
+        The state does not contain the source of paths: set ``paths`` or ``set_progress`` as before. If the state has no
+        episodes, only the random streams are restored, and :meth:`reset` must follow.
         """
         if state["episodes"] is not None and isinstance(self._batch, SimulatedBatch):
             self._batch.restore([EpisodeState(**episode) for episode in state["episodes"]], state.get("open"))

@@ -1,4 +1,4 @@
-"""What an environment is made of: a configuration file's defaults, and keyword arguments over them."""
+"""The settings of an environment: defaults from a configuration file, which keyword arguments replace."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from ccgym.schemes.policies import LearnedPolicy
 from ccgym.units import TimeLike
 
 PathOrName: TypeAlias = "str | os.PathLike[str]"
-"""A configuration: a YAML file, or the name of one that comes with ccgym."""
+"""A configuration: a YAML file, or the name of a configuration that is included in ccgym."""
 
 
 class _AgentFile(AgentFile):
-    """A configuration file of which nothing but the agent is read."""
+    """A configuration file of which only the agent is read."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -50,78 +50,78 @@ class _AgentFile(AgentFile):
 
 
 class _File(_AgentFile):
-    """The sections of a configuration file that concern environments."""
+    """The sections of a configuration file for environments."""
 
     environment: EnvironmentConfig
 
 
 class _Limits(Strict):
-    """The arguments that limit an episode. One of them replaces both limits of the configuration."""
+    """Arguments that limit an episode. Each argument replaces both limits of the configuration."""
 
     episode_steps: int | None = Field(default=None, ge=1, strict=True)
     duration: PeriodField | None = None
 
 
 class Arguments(TypedDict, total=False):
-    """Keyword arguments of all environments. What is not given, or is ``None``, comes from the configuration."""
+    """Keyword arguments of all environments. The configuration sets arguments that are missing or ``None``."""
 
     set: Mapping[str, Any] | None
-    """Single keys of the configuration's sections ``agent`` and ``environment``, as ``--set`` of ``train.py`` takes
-    them: ``{"agent.action.map.delta": 0.05, "environment.episode.steps": 100}``."""
+    """Single keys of the configuration's sections ``agent`` and ``environment``, in the form of ``--set`` of
+    ``train.py``: ``{"agent.action.map.delta": 0.05, "environment.episode.steps": 100}``."""
     path: PathLike | None
-    """One path: anything that :meth:`NetworkPath.from_any` understands."""
+    """One path, in any form that :meth:`NetworkPath.from_any` accepts."""
     paths: object
-    """Or a distribution of paths, by name or in full: see :mod:`ccgym.config.distributions`."""
+    """A distribution of paths, by name or with all fields; see :mod:`ccgym.config.distributions`."""
     agent: object
     """Clock, observation, actions and reward: a YAML file, a mapping or an ``AgentConfig``."""
     backend: str | None
-    """Where it runs: ``"sim"``; or for real, ``"emulated"`` by this machine or ``"mahimahi"``."""
+    """``"sim"``: simulator. ``"emulated"`` or ``"mahimahi"``: real packets, over shells of ccgym or mahimahi."""
     episode_steps: int | None
     """Maximum number of decisions per episode."""
     duration: TimeLike | None
-    """Maximum length of an episode, seconds or ``"30s"``. Either limit replaces those of the configuration."""
+    """Maximum duration of an episode, seconds or ``"30s"``. Each limit replaces both limits of the configuration."""
     flows: Sequence[object] | None
-    """Other flows on the path: ``["cubic", "eagle", {"scheme": "bbr", "start": "5s"}]``."""
+    """Background flows on the path: ``["cubic", "eagle", {"scheme": "bbr", "start": "5s"}]``."""
     learner: Mapping[str, Any] | LearnerFlow | None
-    """Fields of :class:`~ccgym.schemes.flow.LearnerFlow` for the flow that learns, such as ``{"start": "1s"}``."""
+    """Fields of :class:`~ccgym.schemes.flow.LearnerFlow` for the learning flow, such as ``{"start": "1s"}``."""
     privileged: bool | None
-    """Whether ``info["privileged"]`` is there."""
+    """Whether ``info["privileged"]`` contains the ground truth about the path."""
     strict: bool
-    """Whether an action that is not finite is an error (the default). If not, the flow holds its last decision, as a
-    deployed policy's does."""
+    """Whether an action that is not finite is an error (default). If not, the flow keeps its last action, like the flow
+    of a deployed policy."""
 
 
 ARGUMENTS: Final = ("config", "render_mode", *Arguments.__annotations__)
 """Names of the keyword arguments of the environments."""
 
 SECTIONS: Final = ("agent", "environment")
-"""Sections of a configuration file that environments read; what ``set`` may change."""
+"""Sections of a configuration file that environments read and ``set`` can change."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that decides what an environment's episodes are."""
+    """All settings of the episodes of an environment."""
 
     agent: AgentConfig
     source: Source
     steps: int | None
     """Maximum number of decisions per episode."""
     duration_ns: int | None
-    """Maximum length of an episode, nanoseconds."""
+    """Maximum duration of an episode, nanoseconds."""
     learners: tuple[LearnerFlow, ...]
     background: tuple[FlowSpec, ...]
     privileged: bool
     """Whether ``info`` has the ground truth about the path."""
     earlier_selves: tuple[LearnerFlow, ...] = ()
-    """Flows that an earlier policy of the training steers; absent where there is none."""
+    """Flows that use an earlier policy of the training; they are absent if there is no such policy."""
     strict: bool = True
     curriculum: Curriculum | None = None
-    """What chooses ``source`` as training proceeds; ``None`` leaves it alone."""
+    """Changes ``source`` during training; ``None``: ``source`` never changes."""
     backend: str = "sim"
 
     @property
     def is_real(self) -> bool:
-        """Whether packets travel for real, in real time."""
+        """Whether the backend uses real packets in real time."""
         return self.backend in REAL_BACKENDS
 
     @property
@@ -131,10 +131,10 @@ class Settings:
 
     @property
     def teacher(self) -> LearnedPolicy | None:
-        """The policy whose decisions are labels, if the agent's expert is one.
+        """The policy whose decisions are labels, if the agent's expert is a policy.
 
         Raises:
-            ConfigError: It cannot be used.
+            ConfigError: The policy cannot be used.
         """
         expert = self.agent.expert
         if expert is None or expert.kind != "policy":
@@ -152,7 +152,7 @@ class Settings:
 
     @property
     def agent_json(self) -> str:
-        """The agent as the native core takes it; an expert that is a policy goes by its key."""
+        """The agent as JSON for the native core. An expert that is a policy is given by its key."""
         native = self.agent.native()
         teacher = self.teacher
         if teacher is not None:
@@ -160,19 +160,19 @@ class Settings:
         return json.dumps(native)
 
     def with_paths(self, paths: object) -> Settings:
-        """The same with paths from somewhere else; anything that :func:`read_source` understands."""
+        """Return a copy with another source of paths, in any form that :func:`read_source` accepts."""
         curriculum, source = read_source(paths)
         return replace(self, source=source, curriculum=curriculum)
 
     def at(self, progress: float) -> Settings:
-        """The same with the paths of a later stage; ``progress``: fraction of the training that is done, 0 to 1."""
+        """Return a copy with the paths of a later stage; ``progress``: completed fraction of the training, 0 to 1."""
         if self.curriculum is None:
             return self
         return replace(self, source=self.curriculum.distribution(progress))
 
     @classmethod
     def of(cls, config: EnvironmentConfig, agent: AgentConfig) -> Settings:
-        """The settings that a configuration's two sections mean."""
+        """Return the settings of the sections ``environment`` and ``agent`` of a configuration."""
         curriculum = config.curriculum()
         return cls(
             agent=agent,
@@ -189,10 +189,10 @@ class Settings:
 
     @classmethod
     def read(cls, config: PathOrName | Settings = "link", **arguments: Unpack[Arguments]) -> Settings:
-        """The settings that a configuration, or other settings, and keyword arguments mean.
+        """Return the settings of a configuration (or other settings) and keyword arguments.
 
         Raises:
-            ConfigError: One of them is wrong.
+            ConfigError: The configuration or an argument is wrong.
         """
         for name in arguments:
             if name not in Arguments.__annotations__:
@@ -212,7 +212,7 @@ class Settings:
         if isinstance(config, Settings):
             if keys:
                 raise ConfigError(
-                    "option-needed", "set with settings", expected="set with a configuration, whose keys it changes"
+                    "option-needed", "set with settings", expected="set with a configuration file or name"
                 )
             settings = config
         else:
@@ -238,12 +238,12 @@ class Settings:
 
 
 def _config_file(config: str | os.PathLike[str]) -> Path:
-    """The file of a configuration; a name that comes with ccgym means the same in every directory."""
+    """Return the file of a configuration. A name that is included in ccgym has priority in every directory."""
     return packaged_config(config) or find_config(config)
 
 
 def _check_set(set: object, replaced: Sequence[str]) -> None:
-    """Raise :class:`ConfigError` for what ``set`` cannot change: another section, or what an argument replaces."""
+    """Raise :class:`ConfigError` for keys of ``set`` in another section, or replaced by an argument."""
     if not isinstance(set, Mapping):
         raise ConfigError(
             "wrong-type", shown(set), where="set", expected="a mapping like {'agent.action.map.delta': 0.05}"
@@ -267,16 +267,16 @@ def _check_set(set: object, replaced: Sequence[str]) -> None:
                 "options-conflict",
                 f"{shown(key)} together with the argument {argument}",
                 where="set",
-                expected="one of the two: the argument replaces what the configuration says",
-                hint="another configuration is config=…, whose single keys set=… changes",
+                expected="one of the two: the argument replaces this part of the configuration",
+                hint="give another configuration as config=…, and change its single keys with set=…",
             )
 
 
 def read_agent(agent: object) -> AgentConfig:
-    """An agent: an :class:`AgentConfig`, a mapping of its fields, or a YAML file, or a configuration's name.
+    """Read an agent: an :class:`AgentConfig`, a mapping of its fields, a YAML file, or the name of a configuration.
 
     Raises:
-        ConfigError: It is none of these, or wrong.
+        ConfigError: The agent is none of these, or is invalid.
     """
     if isinstance(agent, (str, os.PathLike)):
         return load_model(_config_file(agent), _AgentFile).agent
@@ -292,17 +292,17 @@ def read_agent(agent: object) -> AgentConfig:
 
 
 def read_path(path: object, where: str = "path") -> Fixed:
-    """One path, however it is given, as a distribution."""
+    """Read one path in any form, and return it as a distribution."""
     with located(where):
         return Fixed(path=NetworkPath.from_any(path))
 
 
 def read_source(paths: object) -> tuple[Curriculum | None, Source]:
-    """Where paths come from: a distribution's name, a path, a mapping, a distribution, a curriculum, or an object of
-    your own with their method ``sample`` or ``distribution``.
+    """Read a source of paths: the name of a distribution, a path, a mapping, a distribution, a curriculum, or the
+    user's own object with their method ``sample`` or ``distribution``.
 
     Raises:
-        ConfigError: It is none of these.
+        ConfigError: The source is none of these.
     """
     if isinstance(paths, Curriculum):
         return paths, paths.distribution(0.0)

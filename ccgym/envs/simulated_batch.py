@@ -1,4 +1,4 @@
-"""Simulated episodes side by side in the native core."""
+"""Parallel simulated episodes in the native core."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EpisodeState:
-    """An episode under way, as plain data: an :class:`Episode` with the names of its traces, and its actions so far."""
+    """A current episode, as plain data: an :class:`Episode` with the names of its traces, and its actions so far."""
 
     spec: str
     traces: list[str]
     path: dict[str, Any]
     seed: int
     actions: Floats
-    """The learners' one after the other."""
+    """Actions of the first learner, then of the next learner, and so on."""
     decisions: list[int] = field(default_factory=list)
-    """How many of them are each learner's; empty where there is a single one."""
+    """Number of actions of each learner; empty if there is only one learner."""
     ways: list[dict[str, Any]] = field(default_factory=list)
     """As in :class:`Episode`."""
 
     def episode(self) -> Episode:
-        """The episode that it is a state of."""
+        """Return the episode of this state."""
         traces = {name: resolve_trace(name).load() for name in self.traces}
         learners = max(1, len(self.decisions))
         return Episode(self.spec, traces, self.path, self.seed, learners, ways=tuple(self.ways))
 
     def by_learner(self) -> list[Floats]:
-        """The actions of each learner."""
+        """Return the actions of each learner."""
         return np.split(self.actions, np.cumsum(self.decisions)[:-1]) if self.decisions else [self.actions]
 
 
 class SimulatedBatch(EpisodeBatch):
-    """Episodes in virtual time, exact from their seeds.
+    """Episodes in virtual time. The seed reproduces an episode exactly.
 
     Args:
-        settings: As in :class:`EpisodeBatch`; so are ``count``, ``threads`` and ``history``.
-        journal: Whether to keep the actions of the episodes under way, for :meth:`capture`.
+        settings: As in :class:`EpisodeBatch`, like ``count``, ``threads`` and ``history``.
+        journal: Whether to keep the actions of the current episodes, for :meth:`capture`.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class SimulatedBatch(EpisodeBatch):
         self._journal = np.zeros((rows, 512, self._native.action_size), dtype=np.float32) if journal else None
         self._open = np.zeros(rows, dtype=np.uint8)
         self.deciding_truth = np.zeros_like(self.privileged)
-        """Ground truth when the decision in force, or due, was taken; known after :meth:`note_truth`, :meth:`roll` and
+        """Ground truth at the decision in force or due; valid after :meth:`note_truth`, :meth:`roll` and
         :meth:`restore`."""
         self._drawn = np.zeros_like(self.actions)
-        """Actions in force as a rollout drew them."""
+        """Actions in force, as drawn by a rollout before clipping."""
         self._labels = (np.full_like(self.actions, np.nan), np.full(rows, np.nan))
         self._label_distances = np.full((rows, len(self.agent["action"]) if self.discrete else 0), np.nan)
 
@@ -91,15 +91,15 @@ class SimulatedBatch(EpisodeBatch):
         )
 
     def roll(self, actor: _core.Actor, rollout: Rollout, bounds: tuple[Floats, Floats]) -> bool:
-        """Let a policy decide in every environment until the rollout is full there or the episode has ended.
+        """Let a policy decide in every environment until its part of the rollout is full or its episode has ended.
 
         Args:
             actor: The policy.
-            rollout: What was decided so far; it grows.
-            bounds: What the policy's actions are clipped to.
+            rollout: The samples so far; the call adds samples.
+            bounds: Bounds (low, high) to which the actions are clipped.
 
         Returns:
-            Whether some episode has ended. It must be begun again before the next call.
+            Whether at least one episode has ended. It must begin again before the next call.
 
         Raises:
             ConfigError: An episode has not begun, or has ended.
@@ -130,12 +130,12 @@ class SimulatedBatch(EpisodeBatch):
         return not self._running
 
     def write_bootstrap_state(self, rollout: Rollout) -> None:
-        """Write to a full rollout what its learners decide on next, or have an open decision on."""
+        """Write to a full rollout the observations, ground truth and actions of the next or open decisions."""
         rollout.last_observations[:], rollout.last_privileged[:] = self.obs, self.deciding_truth
         rollout.last_actions[:], rollout.open[:] = self._drawn, self._open == 1
 
     def note_truth(self) -> None:
-        """All episodes have just begun: the decisions that are due are taken on the ground truth of now."""
+        """Store the current ground truth for the decisions that are due; call it when all episodes have just begun."""
         self.deciding_truth[:] = self.refresh_privileged()
 
     def set_earlier(self, policies: Mapping[str, LearnedPolicy], drawn: Sequence[str]) -> None:
@@ -179,19 +179,19 @@ class SimulatedBatch(EpisodeBatch):
     # --- Copies -------------------------------------------------------------------------------------------------------
 
     def _room(self, journal: Floats, decisions: int) -> Floats:
-        """The journal, enlarged if need be, with room for so many decisions of an episode."""
+        """Return the journal, enlarged if necessary, with space for ``decisions`` decisions of an episode."""
         while decisions > journal.shape[1]:
             journal = self._journal = np.concatenate([journal, np.zeros_like(journal)], axis=1)
         return journal
 
     def capture(self) -> list[EpisodeState]:
-        """What :meth:`restore` needs to continue the episodes under way: what they are, and the actions so far.
+        """Return the state of the current episodes for :meth:`restore`: the episodes, and their actions so far.
 
         Raises:
-            ConfigError: The batch keeps no journal, or an episode is not under way.
+            ConfigError: The batch keeps no journal, or an episode has ended or not begun.
         """
         if self._journal is None:
-            raise ConfigError("argument-missing", "a batch without journal", expected="journal=True when it is made")
+            raise ConfigError("argument-missing", "a batch without journal", expected="a batch made with journal=True")
         if not self._running:
             raise self._not_running()
         self._native.open(self._open)
@@ -215,33 +215,33 @@ class SimulatedBatch(EpisodeBatch):
         return states
 
     def capture_open(self) -> dict[str, Any]:
-        """What repeating the decisions does not bring back where several flows learn.
+        """Return the state that repeating the decisions does not restore if several flows learn.
 
         Returns:
-            Actions as a rollout drew them, and the ground truth when they were taken.
+            Actions as drawn by a rollout, and the ground truth at these decisions.
         """
         return {"drawn": self._drawn.copy(), "truth": self.deciding_truth.copy()} if self.learners > 1 else {}
 
     def restore(self, states: Sequence[EpisodeState], opened: Mapping[str, Any] | None = None) -> None:
-        """Bring every episode to where it was, by repeating it: the same actions give the same packets.
+        """Restore every episode by repeating it: the same actions result in the same packets.
 
-        Takes as long as the longest of the episodes did. All episodes step together, so shorter ones are rehearsed
-        until it is time to begin.
+        This takes as long as the longest episode took. All episodes step together, so a shorter episode runs with
+        other actions first, and begins again when its number of steps is left.
 
         Args:
-            states: What :meth:`capture` gave.
-            opened: What :meth:`capture_open` gave.
+            states: Result of :meth:`capture`.
+            opened: Result of :meth:`capture_open`.
         """
         if len(states) != self.count:
             raise ConfigError(
-                "resume-changed", f"the state of {len(states)} episodes", expected=f"that of {self.count}"
+                "resume-changed", f"the state of {len(states)} episodes", expected=f"the state of {self.count}"
             )
         episodes = [state.episode() for state in states]
         actions = [state.by_learner() for state in states]
         longest = max(len(state.actions) for state in states)
         for index, episode in enumerate(episodes):
             self._begin(index, episode)
-        # A step is one decision of each episode, of the learner whose turn it is.
+        # A step is one decision of each episode, by the learner that is due.
         for left in range(longest, 0, -1):
             begun = [len(state.actions) - left for state in states]
             for index, done in enumerate(begun):
@@ -260,13 +260,13 @@ class SimulatedBatch(EpisodeBatch):
 
 
 def jain(shares: Sequence[float | None]) -> float | None:
-    """Jain's index of what flows got of their fair shares: (Σx)² / (n·Σx²), from 1/n to 1 (equal).
+    """Return Jain's fairness index of the flows' throughputs over their fair shares: (Σx)² / (n·Σx²), 1/n to 1 (equal).
 
     Args:
-        shares: Throughput over the fair share of each (Jain, Chiu and Hawe, 1984).
+        shares: Throughput over fair share, per flow (Jain, Chiu and Hawe, 1984); ``None``: unknown.
 
     Returns:
-        None for fewer than two flows, or where nothing is known of the shares.
+        The index; ``None`` for fewer than two flows, or if all shares are unknown.
     """
     known = [share for share in shares if share is not None]
     squares = sum(share * share for share in known)

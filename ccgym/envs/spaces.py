@@ -1,4 +1,4 @@
-"""Gymnasium's spaces of an agent, and the check of what comes back through them."""
+"""Gymnasium's spaces of an agent, and the check of actions."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ccgym.errors import ConfigError, shown
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 AgentDescription: TypeAlias = Mapping[str, Any]
-"""What ``_core.describe_agent`` says of an agent: rows ``observation``, ``action`` and ``reward``."""
+"""An agent as returned by ``_core.describe_agent``: rows ``observation``, ``action`` and ``reward``."""
 
 
 def observation_space(agent: AgentDescription) -> spaces.Box:
-    """The box of an agent's observations; its bounds are those of the features and finite."""
+    """Return the box of an agent's observations. Its bounds are the finite bounds of the features."""
     return _box(agent["observation"])
 
 
 def action_space(agent: AgentDescription, *, discrete: bool) -> spaces.Box | spaces.Discrete[np.int64]:
-    """The space of an agent's actions: ``Discrete`` where its map lists operations, else a box."""
+    """Return the space of an agent's actions: ``Discrete`` if its map lists operations, else a box."""
     rows = agent["action"]
     return spaces.Discrete(max(1, len(rows))) if discrete else _box(rows)
 
@@ -34,11 +34,11 @@ def _box(rows: Sequence[Mapping[str, Any]]) -> spaces.Box:
 
 
 class ActionReader:
-    """Writes actions into the native core's array, or says what is wrong with them.
+    """Writes actions into the array of the native core, or raises an error for wrong actions.
 
-    A number that is not finite never reaches the flow: the native agent holds its last decision and counts the event,
-    which is right for a deployed policy. In training it is a mistake that should be seen at once, so a ``strict``
-    reader refuses it. Actions outside the box's bounds are not a mistake; the agent's action map says what they do.
+    The native agent ignores numbers that are not finite: it keeps its last action and counts the event. This is right
+    for a deployed policy. In training such a number is an error that the user should see at once, so a ``strict``
+    reader refuses it. Actions outside the bounds of the box are allowed; the agent's action map defines their effect.
     """
 
     def __init__(self, space: spaces.Box | spaces.Discrete[np.int64], target: Floats, *, strict: bool) -> None:
@@ -48,11 +48,11 @@ class ActionReader:
         self._shape = (len(target),) if self._options else target.shape
 
     def read(self, actions: Any, row: int | None = None) -> None:
-        """Take the actions of all rows, an array with one row (for discrete actions one number) per environment; or
-        the action of one row.
+        """Read the actions of all rows: an array with one row (for discrete actions, one number) per environment. Or
+        read the action of one row.
 
         Raises:
-            ConfigError: The shape is wrong; or, if strict, a number is not finite or no operation's index.
+            ConfigError: The shape is wrong; or, if strict, a number is not finite or not the index of an operation.
         """
         target, shape = (self._target, self._shape) if row is None else (self._target[row], self._shape[1:])
         try:
@@ -65,7 +65,7 @@ class ActionReader:
                 f"{'an array' if row is None else shown(actions)} of shape {given.shape}",
                 where="action",
                 expected=f"shape {shape}" if shape else "one whole number",
-                hint="`env.action_space` has it; see `ccgym describe` for what each number does",
+                hint="see `env.action_space`; `ccgym describe` explains each number",
             )
         if self._options:
             valid = (given >= 0) & (given < self._options) & (given == np.floor(given))
@@ -82,8 +82,8 @@ class ActionReader:
             self.check_finite(target)
 
     def check_finite(self, actions: Floats) -> None:
-        """Raise :class:`ConfigError`, if strict, for a number that is not finite."""
-        # For many, the sum of squares is fast, and finite if all numbers are (unless they are huge).
+        """Raise :class:`ConfigError` for a number that is not finite, if the reader is strict."""
+        # For many numbers the sum of squares is fast. It is finite if all numbers are finite and not huge.
         fast = all(map(isfinite, actions.tolist())) if actions.ndim == 1 else isfinite(np.vdot(actions, actions))
         if self._strict and not fast and not np.isfinite(actions).all():
             raise ConfigError(
@@ -91,5 +91,5 @@ class ActionReader:
                 f"{shown(actions[~np.isfinite(actions)].tolist())} among the actions",
                 where="action",
                 expected="finite numbers",
-                hint="the policy has diverged; with strict=False the flow holds its last decision instead",
+                hint="check the policy, which has diverged; with strict=False the flow keeps its last action",
             )

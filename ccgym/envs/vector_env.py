@@ -1,4 +1,4 @@
-"""Many senders, each on its own path, as one Gymnasium vector environment that steps in the native core."""
+"""Many senders, each on its own path, as one Gymnasium vector environment. The native core steps all of them."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ Seeds = int | Sequence[int | None] | None
 
 
 class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[Any]]):
-    """:class:`~ccgym.envs.LinkEnv` times ``num_envs``, in one call per step, without Python's lock.
+    """``num_envs`` environments like :class:`~ccgym.envs.LinkEnv`, in one call per step, without Python's lock.
 
     Environment ``i`` of ``reset(seed=s)`` has the same episodes as a ``LinkEnv`` with ``reset(seed=s + i)``, bit for
-    bit. ``infos`` holds arrays, each with a mask of the same name with an underscore in front, as in Gymnasium's own
-    vector environments.
+    bit. ``infos`` contains arrays. Each array has a mask with the same name and an underscore in front, as in
+    Gymnasium's own vector environments.
 
-    What follows the end of an episode is as in those, too, by ``autoreset_mode``. ``SAME_STEP``: the step resets it,
-    and returns the first observation of the next episode; the last one is ``infos["final_obs"][i]``, and what the
-    episode ended with ``infos["final_info"]``. ``NEXT_STEP``: the next step resets it, with reward 0, and ignores its
-    action. ``DISABLED``: a :meth:`reset` with ``reset_mask`` has to follow.
+    ``autoreset_mode`` is also as in Gymnasium. ``SAME_STEP``: when an episode ends, the step resets the environment and
+    returns the first observation of the next episode. ``infos["final_obs"][i]`` is the last observation, and
+    ``infos["final_info"]`` contains the last info. ``NEXT_STEP``: the next step resets the environment, with reward 0,
+    and ignores its action. ``DISABLED``: :meth:`reset` with ``reset_mask`` must follow.
 
     Args:
-        num_envs: How many.
+        num_envs: Number of environments.
         threads: Threads of the native core; 0: one per processor. The results do not depend on it.
-        copy: Whether :meth:`reset` and :meth:`step` return fresh arrays. If not, they return the environment's own,
+        copy: Whether :meth:`reset` and :meth:`step` return new arrays. If not, they return the environment's arrays,
             which the next call overwrites.
-        autoreset_mode: Which of Gymnasium's ways of beginning the next episode, or its name. Gymnasium's wrapper
-            ``NormalizeObservation`` needs ``NEXT_STEP``.
-        max_episode_steps: The same as ``episode_steps``; what :func:`gymnasium.make_vec` calls it.
+        autoreset_mode: One of Gymnasium's modes to begin the next episode, or its name. Gymnasium's wrapper
+            ``NormalizeObservation`` requires ``NEXT_STEP``.
+        max_episode_steps: Same as ``episode_steps``; :func:`gymnasium.make_vec` uses this name.
         render_mode: As in :class:`~ccgym.envs.LinkEnv`.
         **arguments: The fields of :class:`~ccgym.envs.settings.Arguments`.
 
@@ -106,7 +106,7 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
-        """The seeds that they began with; -1 where that is not known."""
+        """Initial seeds of the generators; -1 if a seed is unknown."""
         return tuple(self._known_seeds)
 
     # --- Running ------------------------------------------------------------------------------------------------------
@@ -117,9 +117,9 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
         """Begin episodes.
 
         Args:
-            seed: Environment ``i`` gets ``seed + i``, or ``seed[i]`` of a list; ``None`` lets its stream continue.
-            options: ``{"path": …}`` uses that path everywhere instead of drawing; ``{"reset_mask": …}``, an array of
-                booleans, leaves the others as they are.
+            seed: Environment ``i`` gets ``seed + i``, or ``seed[i]`` of a list. ``None``: its stream continues.
+            options: ``{"path": …}`` uses this path in all environments instead of drawn paths. ``{"reset_mask": …}``,
+                an array of booleans, resets only the environments where it is true.
         """
         seeds: Sequence[int | None]
         if seed is None or isinstance(seed, (int, np.integer)):
@@ -128,7 +128,7 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
             seeds = list(seed)
         if len(seeds) != self.num_envs:
             raise ConfigError(
-                "wrong-count", f"{len(seeds)} seeds", where="seed", expected=f"{self.num_envs}, one per environment"
+                "wrong-count", f"{len(seeds)} seeds", where="seed", expected=f"{self.num_envs}: one per environment"
             )
         check_options(options, (*OPTIONS, "reset_mask"))
         mask = self._mask(options)
@@ -150,20 +150,20 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
                 "wrong-type",
                 shown(mask),
                 where="options['reset_mask']",
-                expected=f"{self.num_envs} booleans, one or more of them true",
+                expected=f"{self.num_envs} booleans, at least one of them true",
             )
         return mask
 
     def step(
         self, actions: Any
     ) -> tuple[Observations, npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
-        """Take a decision in each environment, and let time pass there until the next one.
+        """Apply an action in each environment, and run each environment until its next decision.
 
         Returns:
-            Observations, rewards, terminations (none), truncations, and infos.
+            Observations, rewards, terminations (always false), truncations, and infos.
 
         Raises:
-            ConfigError: The actions do not fit the action space, or a :meth:`reset` is due.
+            ConfigError: The actions do not match the action space, or :meth:`reset` must be called first.
         """
         batch = self._batch
         self._actions.read(actions)
@@ -197,7 +197,7 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
         return self._batch.obs.copy() if self.copy else self._batch.obs
 
     def _infos(self, mask: npt.NDArray[np.bool_]) -> dict[str, Any]:
-        """What the steps say, as arrays; rows outside the mask are to be ignored."""
+        """Return the infos of the steps as arrays; ignore rows outside the mask."""
         batch = self._batch
         stats, terms = batch.stats, batch.reward_terms
         if self.copy:
@@ -215,29 +215,29 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
             infos[name] = column
             infos[f"_{name}"] = mask
         if self.settings.privileged:
-            known = mask.copy()  # those that are reset are added later
+            known = mask.copy()  # environments that are reset are added later
             infos["privileged"] = _named(batch.privileged_names, batch.privileged.copy(), known)
             infos["_privileged"] = known
         return infos
 
     def _end(self, index: int, infos: dict[str, Any]) -> None:
-        """Say what an episode ended with, and begin the next one."""
+        """Write the final observation and info of an episode, and begin the next episode."""
         batch = self._batch
-        # Gymnasium's own way of putting what one environment says among the others'.
+        # Gymnasium's own method to merge the info of one environment into the infos of all.
         self._add_info(infos, {"final_obs": batch.obs[index].copy(), "final_info": batch.end_info(index)}, index)
         self._begin(index)
         if self.settings.privileged:
             self._add_info(infos, self._privileged(index), index)
 
-    # Gymnasium's own notes that it was closed.
+    # Gymnasium's own method records that the environment was closed.
     close, close_extras = VectorEnv.close, EnvironmentBase.close
 
     def render(self) -> tuple[Any, ...] | None:
-        """One picture per environment; see :meth:`LinkEnv.render`."""
+        """Return one picture per environment; see :meth:`LinkEnv.render`."""
         pictures = self._pictures()
         return None if pictures is None else tuple(pictures)
 
 
 def _named(names: Sequence[str], columns: npt.NDArray[np.float64], mask: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    """Columns by name, each with the mask of the rows that it says something of."""
+    """Return columns by name, each with the mask of its valid rows."""
     return dict(zip(names, columns.T, strict=True)) | dict.fromkeys(map("_".__add__, names), mask)

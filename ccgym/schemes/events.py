@@ -1,4 +1,4 @@
-"""What the methods of a scheme in Python are given, for type checkers; ``docs/guides/write-a-cca.md`` explains it."""
+"""Types of the arguments of a scheme's methods in Python; see ``docs/guides/write-a-cca.md``."""
 
 from ccgym._core import Ack, Interval, Loss, Start, Timeout
 

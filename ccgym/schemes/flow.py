@@ -1,6 +1,6 @@
-"""The description of a flow: which scheme, when, how far away, with how much to send.
+"""The description of a flow: scheme, start, round-trip time, source and transport.
 
-Runs, environments and experiments all describe their flows with :class:`FlowSpec`; a flow that an agent steers is a
+Runs, environments and experiments describe their flows with :class:`FlowSpec`. A flow that an agent controls is a
 :class:`LearnerFlow`.
 """
 
@@ -36,26 +36,26 @@ AT_ONCE: Final = RandomVariable(TIME, "constant", (0.0,), written="0s")
 
 
 LATER: Final = ("route", "reverse", "send_buffer", "recovery", "ack_copies", "ack_ahead", "hide_loss", "host")
-"""Fields that flows have not had from the start."""
+"""Fields that were added to flows in later versions."""
 
 
 class Flow(models.Flow):
-    """What all flows have, however they are steered."""
+    """Fields of all flows."""
 
     start: RandomTime = AT_ONCE
-    """When it starts. An environment also takes a distribution that every episode draws from, like
+    """Start time. In an environment, also a distribution from which every episode draws, such as
     ``{uniform: [0s, 1s]}``."""
     rtt: TimeField | None = None
-    """Its whole round-trip propagation time, not below the path's own. Absent: the path's."""
+    """Total round-trip propagation delay of the flow, at least the path's own delay. Default: the path's own delay."""
     handshake: bool | None = None
-    """Whether a handshake comes before the data: it costs a round trip and gives the first round-trip sample. Absent:
-    as the profile has it (``tcp`` and ``ns3``: yes, ``udp``: no)."""
+    """Whether a handshake precedes the data. It takes one round trip and gives the first RTT sample. Default: depends
+    on the profile (``tcp`` and ``ns3``: yes, ``udp``: no)."""
     probability: float = Field(default=1.0, gt=0, le=1)
-    """Probability that it takes part: every episode of an environment draws whether it does."""
+    """Probability that the flow takes part in an episode of an environment."""
 
     @model_serializer(mode="wrap")
     def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without what came later and is absent: a flow keeps the digest that it always had."""
+        """Write the flow without later fields that have their default, so that its digest does not change."""
         plain: dict[str, Any] = handler(self)
         fields = models.Flow.model_fields
         absent = [name for name in LATER if name in plain and getattr(self, name) == fields[name].default]
@@ -66,7 +66,7 @@ class Flow(models.Flow):
     @model_validator(mode="after")
     def _consistent(self) -> Flow:
         if self.rtt is not None and self.extra_rtt:
-            raise ValueError("rtt and extra_rtt are both given; expected one of them")
+            raise ValueError("rtt and extra_rtt are both given; expected only one of them")
         if self.stop is not None and self.stop <= self.latest_start_ns:
             raise ValueError(f"stop {format_time(self.stop)} is not after start {format_time(self.latest_start_ns)}")
         return self
@@ -78,10 +78,10 @@ class Flow(models.Flow):
 
     @property
     def start_ns(self) -> int:
-        """When it starts, nanoseconds.
+        """Start time, nanoseconds.
 
         Raises:
-            ConfigError: Its start is a distribution, which only environments draw from.
+            ConfigError: The start is a distribution, which is possible only in environments.
         """
         if self.start.distribution != "constant":
             raise ConfigError(
@@ -89,21 +89,21 @@ class Flow(models.Flow):
                 f"the distribution {self.start.describe()} ms",
                 where="start",
                 expected="a time, such as 5s",
-                hint="only the episodes of an environment draw their starts",
+                hint="use a distribution only in environments, whose episodes draw the start",
             )
         return round(self.start.values[0])
 
     @property
     def latest_start_ns(self) -> int:
-        """The latest time at which it may start, nanoseconds."""
+        """Latest possible start time, nanoseconds."""
         return round(self.start.bounds()[1])
 
     def added_rtt(self, base_rtt_ns: int, where: str = "") -> int:
-        """Nanoseconds of round-trip time added to the path's.
+        """Return the round-trip time added to the RTT of the path, nanoseconds.
 
         Args:
-            base_rtt_ns: The path's own propagation round trip.
-            where: Which flow, for the error.
+            base_rtt_ns: Round-trip propagation delay of the path.
+            where: Name of the flow, for errors.
         """
         if self.rtt is None:
             return self.extra_rtt
@@ -112,18 +112,18 @@ class Flow(models.Flow):
                 "out-of-range",
                 f"rtt {format_time(self.rtt)} is shorter than the path's {format_time(base_rtt_ns)}",
                 where=where,
-                expected="the path's own round-trip time or more",
-                hint="give the path the shortest round-trip time of all flows; extra_rtt suits any path",
+                expected="at least the round-trip time of the path",
+                hint="give the path the shortest RTT of all flows, or use extra_rtt, which is possible on every path",
             )
         return self.rtt - base_rtt_ns
 
     @property
     def direction(self) -> Direction:
-        """The direction of each link that its data crosses."""
+        """The direction in which the flow's data crosses links."""
         return "downlink" if self.reverse else "uplink"
 
     def takes_part(self, rng: np.random.Generator) -> bool:
-        """Whether it takes part in an episode; draws only where that is not certain."""
+        """Return whether the flow takes part in an episode; draw only if its probability is below 1."""
         return self.probability == 1 or bool(rng.random() < self.probability)
 
     def _native(self, base_rtt_ns: int, where: str, rng: np.random.Generator | None) -> dict[str, Any]:
@@ -138,19 +138,19 @@ class Flow(models.Flow):
 class FlowSpec(Flow):
     """A flow of a scheme.
 
-    Profile, packet size, initial window and source that a flow does not give are those that its scheme is carried by
+    The scheme sets the defaults of profile, packet size, initial window and source
     (:attr:`~ccgym.schemes.scheme.Scheme.transport`).
     """
 
     scheme: str
-    """Name of its congestion-control scheme; parameters may follow, as in ``fixed_window:cwnd=100``. Also the name of
-    a pretrained policy, a run directory or an exported ``.onnx`` file; ``FILE.py:CLASS``, a scheme in Python; on real
-    paths also ``tcp:NAME``, the kernel's, ``quic:NAME``, a QUIC library's, and ``program:NAME``, one of others."""
+    """Name of the congestion-control scheme, optionally with parameters, as in ``fixed_window:cwnd=100``. Or: a
+    pretrained policy, a run directory or an exported ``.onnx`` file; ``FILE.py:CLASS``, a scheme in Python. On real
+    paths also ``tcp:NAME`` (kernel), ``quic:NAME`` (QUIC library) and ``program:NAME`` (external program)."""
     params: Mapping[str, Any] = Field(default_factory=dict)
     """Parameters of the scheme that differ from its defaults."""
     source: models.SourceField = models.GreedySource()
-    """What its application does; the short forms ``"greedy"``, ``"media"`` and ``"5MB"`` are understood. Absent: what
-    its scheme is made for, ``greedy`` for most."""
+    """The application of the flow; short forms are ``"greedy"``, ``"media"`` and ``"5MB"``. Default: the source for
+    which the scheme is made, mostly ``greedy``."""
 
     @property
     def choice(self) -> Scheme:
@@ -159,7 +159,7 @@ class FlowSpec(Flow):
 
     @property
     def simulated_only(self) -> str | None:
-        """What of it no real path has; None where real paths have all of it."""
+        """A feature of the flow that real paths do not support; ``None`` if they support all of its features."""
         if self.ack_copies > 1 or self.ack_ahead or self.hide_loss:
             return "a receiver that misbehaves"
         if self.host != models.Host():
@@ -170,17 +170,17 @@ class FlowSpec(Flow):
 
     @property
     def makes_transfers(self) -> bool:
-        """Whether its source makes several transfers over its connection."""
+        """Whether the source makes several transfers over its connection."""
         made = self.source
         return isinstance(made, models.RequestsSource) or (
             isinstance(made, models.PoissonSource) and made.size is not None
         )
 
     def resolved(self, where: str = "") -> FlowSpec:
-        """The same flow with its scheme looked up: of a policy's name, scheme, parameters and transport follow.
+        """Return a copy with the scheme resolved; for the name of a policy, with scheme, parameters and transport.
 
         Raises:
-            ConfigError: The scheme does not take these parameters, or the policy cannot be used.
+            ConfigError: The scheme does not accept these parameters, or the policy cannot be used.
             SchemeNotFoundError: No scheme has that name.
         """
         choice = self.choice.checked(where)
@@ -193,12 +193,12 @@ class FlowSpec(Flow):
         return self.model_copy(update=changes) if changes else self
 
     def native(self, base_rtt_ns: int, where: str = "", rng: np.random.Generator | None = None) -> dict[str, Any]:
-        """The flow in the native core's specification (``crates/ccgym-run/src/spec.rs``).
+        """Return the flow in the native core's specification (``crates/ccgym-run/src/spec.rs``).
 
         Args:
-            base_rtt_ns: The path's own propagation round trip.
-            where: Which flow, for errors.
-            rng: Draws the start. Without it the start must be a time.
+            base_rtt_ns: Round-trip propagation delay of the path.
+            where: Name of the flow, for errors.
+            rng: Draws the start. If ``None``, the start must be a time.
         """
         return {
             "scheme": self.scheme,
@@ -212,14 +212,14 @@ _SOURCE: Final[TypeAdapter[models.AnySource]] = TypeAdapter(models.SourceField)
 
 
 class LearnerFlow(Flow):
-    """A flow that an agent steers."""
+    """A flow that an agent controls."""
 
     profile: Literal["udp", "tcp"] = "udp"
-    """Transport: ``udp`` (datagrams with per-packet receipts) or ``tcp`` (reliable, as Linux)."""
+    """Transport: ``udp`` (datagrams, one receipt per packet) or ``tcp`` (reliable, as in Linux)."""
     start_rate: RateField | None = None
-    """Sending rate at the start, in place of the agent's own. A rate that the path's distribution draws comes first."""
+    """Sending rate at the start, in place of the agent's. A start rate drawn by the distribution has priority."""
     start_window: int | None = Field(default=None, ge=1)
-    """Window at the start in packets, in place of the agent's own."""
+    """Window at the start in packets, in place of the agent's."""
 
     def native(
         self,
@@ -228,7 +228,7 @@ class LearnerFlow(Flow):
         rng: np.random.Generator | None = None,
         start_rate_mbps: float | None = None,
     ) -> dict[str, Any]:
-        """As :meth:`FlowSpec.native`; ``start_rate_mbps``: the starting rate that came with the path, if one did."""
+        """Return the flow as in :meth:`FlowSpec.native`; ``start_rate_mbps``: start rate drawn with the path."""
         params: dict[str, Any] = {}
         if start_rate_mbps is not None:
             params["start_rate_mbps"] = start_rate_mbps
@@ -244,14 +244,14 @@ class LearnerFlow(Flow):
 
 
 def read_flow(flow: object, where: str = "flow") -> FlowSpec:
-    """A flow from its short forms, as it was written: a policy keeps its name or path.
+    """Read a flow in any form, without resolving its scheme: a policy keeps its name or path.
 
     Args:
         flow: A :class:`FlowSpec`, a :class:`~ccgym.schemes.scheme.Scheme`, a scheme's name, or a mapping of the fields.
-        where: What to call it in errors.
+        where: Name of the flow in errors.
 
     Raises:
-        ConfigError: A field is wrong; the message names it.
+        ConfigError: A field is wrong; the message contains its name.
     """
     if isinstance(flow, FlowSpec):
         return flow
@@ -276,14 +276,14 @@ def read_flow(flow: object, where: str = "flow") -> FlowSpec:
 
 
 def flow_spec(flow: object, where: str = "flow") -> FlowSpec:
-    """A checked flow from its short forms: ``"cubic"`` or ``{"scheme": "reno", "start": "5s"}``.
+    """Read and check a flow: ``"cubic"`` or ``{"scheme": "reno", "start": "5s"}``.
 
     Args:
         flow: As in :func:`read_flow`.
-        where: What to call it in errors.
+        where: Name of the flow in errors.
 
     Raises:
-        ConfigError: Something in it is wrong; the message names the field.
+        ConfigError: A field is wrong; the message contains its name.
         SchemeNotFoundError: No scheme has that name.
     """
     spec = read_flow(flow, where).resolved(where)
@@ -297,16 +297,16 @@ def flow_spec(flow: object, where: str = "flow") -> FlowSpec:
             f"probability {spec.probability:g}",
             where=where,
             expected="1: the flow takes part",
-            hint="only the episodes of an environment draw which flows take part",
+            hint="use a probability only in environments, whose episodes draw the flows",
         )
     return spec
 
 
 def read_flows(flows: object, where: str = "flows") -> tuple[FlowSpec, ...]:
-    """A list of flows in their short forms, checked and as they were written.
+    """Read and check a list of flows, without resolving their schemes.
 
     Raises:
-        ConfigError: It is not a list, or something in it is wrong.
+        ConfigError: The value is not a list, or a flow is wrong.
         SchemeNotFoundError: No scheme has that name.
     """
     if flows is None:
@@ -322,10 +322,10 @@ def read_flows(flows: object, where: str = "flows") -> tuple[FlowSpec, ...]:
 
 
 def policies_of(flows: Iterable[FlowSpec]) -> dict[str, LearnedPolicy]:
-    """The policies that resolved flows decide by, by key."""
+    """Return the policies of resolved flows, by key."""
     return {policy.key: policy for flow in flows if (policy := flow.choice.policy) is not None}
 
 
 def python_of(flows: Iterable[FlowSpec]) -> dict[str, PythonClass]:
-    """The schemes in Python of resolved flows, by key."""
+    """Return the schemes in Python of resolved flows, by key."""
     return {flow.scheme: python_classes.find(flow.scheme) for flow in flows if python_classes.is_key(flow.scheme)}

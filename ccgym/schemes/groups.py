@@ -1,6 +1,6 @@
-"""Groups of schemes, which a list of schemes may name, and what there is to list.
+"""Groups of schemes for lists of schemes, and the descriptions of all schemes.
 
-A group's name stands for its members wherever schemes are listed: ``--schemes classic,eagle``.
+The name of a group represents its members in every list of schemes: ``--schemes classic,eagle``.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ PANTHEON: Final = (
     "muses_d", "muses_dtree", "muses_dtree_h0", "muses_dtree_r0", "muses_t", "pcc", "pcc_experimental", "quic",
     "scream", "sprout", "taova", "vegas", "verus", "vivace", "webrtc",
 )  # fmt: skip
-"""Those of the 24 schemes in Pantheon's cellular report that may be ccgym's (``docs/studies/cellular.md``). The others
-are programs and models. Copa of 2019 had a δ of 0.5."""
+"""The schemes of Pantheon's cellular report (24 in total) that ccgym can have (``docs/studies/cellular.md``). The other
+schemes are programs and models. Copa of 2019 had δ = 0.5."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """A word for several schemes."""
+    """A name for several schemes."""
 
     meaning: str
-    """What they are, for help."""
+    """Description, for help."""
     members: Callable[[], list[str]]
 
 
 VARIANTS: Final = ("muses_c5", "muses_d", "muses_dtree_h0", "muses_dtree_r0", "muses_t")
-"""Pretrained policies that are not compared by default: ``muses_c3`` and ``muses_dtree`` stand for them."""
+"""Pretrained policies that are not compared by default; ``muses_c3`` and ``muses_dtree`` represent them."""
 
 
 def _default() -> list[str]:
@@ -51,21 +51,21 @@ def _classic() -> list[str]:
 
 
 GROUPS: Final[Mapping[str, Group]] = {
-    "default": Group("what is compared where no scheme is named", _default),
+    "default": Group("the schemes that are compared by default", _default),
     "all": Group("every scheme and every pretrained policy, not the tools", _all),
     "classic": Group("all schemes but policies, tools, and the oracle", _classic),
     "learned": Group("every pretrained policy", lambda: list(policies.pretrained())),
     "pantheon": Group(
-        "those of Pantheon's report on cellular paths, as far as ccgym has them",
+        "the schemes of Pantheon's report on cellular paths that ccgym has",
         lambda: [text for text in PANTHEON if text.partition(":")[0] in _all()],
     ),
 }
-"""The groups by their words."""
+"""The groups by name."""
 
 
 def expanded(names: Sequence[Any]) -> list[Any]:
-    """A list of schemes with every group replaced by its members, each once: those that stand there by name stay where
-    they are."""
+    """Return a list of schemes with every group replaced by its members. Every scheme is in the list once; schemes
+    given by name keep their position."""
     there = {one.strip() for one in names if isinstance(one, str)}
     found: list[Any] = []
     for one in names:
@@ -77,18 +77,18 @@ def expanded(names: Sequence[Any]) -> list[Any]:
 
 
 def compared_schemes(*, real: bool = False) -> list[Scheme]:
-    """Every scheme that is compared by default: the classic ones with their default parameters, pretrained policies.
+    """Return the schemes compared by default: classic schemes with default parameters, and pretrained policies.
 
     Args:
-        real: Whether packets will be real: then those of the kernel's TCP that are available here take part.
+        real: Whether packets are real. Then the available schemes of the kernel's TCP are included.
     """
     return [*map(parse_scheme, GROUPS["default"].members()), *(kernel.available() if real else ())]
 
 
 def descriptions() -> list[dict[str, Any]]:
-    """Every scheme that one can name, as the registry describes them: the classic ones, then pretrained policies.
+    """Return the registry's descriptions of all named schemes: first classic schemes, then pretrained policies.
 
-    A policy has a further field ``card``, and the parameters that can be set.
+    A policy also has the field ``card``, and the parameters that users can set.
     """
     entries = [dict(entry) for entry in registry().values()]
     settable = [p for p in registry().get(policies.SCHEME, {}).get("parameters", []) if p["name"] not in NOT_TYPED]

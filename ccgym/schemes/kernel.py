@@ -1,6 +1,6 @@
-"""The kernel's TCP as a scheme: ``tcp:cubic``, ``tcp:bbr``, ``tcp:NAME`` for any that the kernel has.
+"""The kernel's TCP as schemes: ``tcp:cubic``, ``tcp:bbr``, ``tcp:NAME`` for every algorithm of the kernel.
 
-They run on real paths only. There they can be compared with ours of the same name.
+These schemes run only on real paths. There they can be compared with ccgym's schemes of the same name.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ class KernelTcp(ExternalScheme):
     TYPED = "tcp:NAME"
     MEANING = "this machine's kernel TCP, on real backends"
     WHAT = "the TCP of this machine's kernel"
-    NO_PARAMETERS = "the kernel's algorithms are set up by the system"
+    NO_PARAMETERS = "the system configures the kernel's algorithms"
 
     def _check(self, where: str) -> KernelTcp:
-        """Whether this kernel has it is a question for the run."""
+        """Check the name; the run checks whether this kernel has the algorithm."""
         if not kernel_tcp.NAME.fullmatch(self.algorithm):
             here = ", ".join(self.PREFIX + name for name in kernel_tcp.available())
             raise ConfigError(
                 "argument-missing",
-                f"{shown(self.name)} names no algorithm of the kernel",
+                f"{shown(self.name)} is not the name of a kernel algorithm",
                 where=where,
                 expected="tcp:NAME, such as tcp:cubic or tcp:bbr",
-                hint=f"this kernel has {here}" if here else "",
+                hint=f"use one of {here}" if here else "",
             )
         self._without_parameters(where)
         known = {*kernel_tcp.LABELS, *kernel_tcp.available()}
         if self.algorithm not in known and near_miss(self.algorithm, known) is not None:
             raise SchemeNotFoundError(
                 "unknown-scheme",
-                f"no kernel is known to have {shown(self.name)}",
+                f"{shown(self.name)} is not a known kernel algorithm",
                 where=where,
                 expected=f"one of {', '.join(sorted(known))}",
                 hint=did_you_mean(self.name, [self.PREFIX + name for name in known]),
@@ -57,16 +57,16 @@ class KernelTcp(ExternalScheme):
         return kernel_tcp.label(self.algorithm), color_like(self.algorithm), "x"
 
     def _elsewhere(self) -> str:
-        return f"iperf3 -C {self.algorithm} sends one; "
+        return f"use iperf3 -C {self.algorithm} to send such a flow; "
 
 
 def available() -> list[KernelTcp]:
-    """The kernel's schemes that are here."""
+    """Return the available schemes of this machine's kernel."""
     return [KernelTcp(f"{KernelTcp.PREFIX}{name}") for name in kernel_tcp.available()]
 
 
 def descriptions() -> list[dict[str, Any]]:
-    """The kernel's schemes as :func:`ccgym.schemes.groups.descriptions` has ours; Cubic and BBR even if not here."""
+    """Describe the kernel's schemes as in :func:`ccgym.schemes.groups.descriptions`; Cubic and BBR always."""
     here = kernel_tcp.available()
     schemes = [KernelTcp(f"{KernelTcp.PREFIX}{name}") for name in dict.fromkeys([*here, "cubic", "bbr"])]
     return [

@@ -1,4 +1,4 @@
-"""Schemes of the native registry, and exported policies, which run there as the scheme ``learned``."""
+"""Schemes of the native registry, and exported policies, which run as the native scheme ``learned``."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ccgym.schemes.registry import NOT_TYPED, POLICY, registry
 from ccgym.schemes.scheme import FileScheme, Scheme
 
 OTHERS = "a run directory or FILE.onnx, FILE.py:CLASS, tcp:NAME, quic:NAME, program:NAME"
-"""What else one may type where no scheme has a name."""
+"""Other forms of schemes, for errors about unknown names."""
 
 
 class NativeScheme(Scheme):
-    """A scheme of ccgym's own. Before it is checked, it may be a policy's name."""
+    """A scheme of ccgym. Before the check, the name can also be the name of a policy."""
 
     TYPED = "NAME:PARAMETER=VALUE"
-    MEANING = "a scheme with a parameter; more may follow, as in cubic:beta=0.5:mode=linux"
+    MEANING = "a scheme with parameters, as in cubic:beta=0.5:mode=linux"
 
     @classmethod
     def claims(cls, name: str) -> bool:
@@ -37,7 +37,7 @@ class NativeScheme(Scheme):
         info = registry()[self.name]
         label = str(info["label"])
         if any(parameter["file"] and self.params.get(parameter["name"]) for parameter in info["parameters"]):
-            label = label.partition(" (")[0]  # what stands in parentheses is about the file that is built in
+            label = label.partition(" (")[0]  # the text in parentheses describes the built-in file
         return label, str(info["color"]), str(info["marker"])
 
     @property
@@ -57,7 +57,7 @@ class PolicyScheme(FileScheme):
     MEANING = "a learned scheme: a run directory of `ccgym train`, an exported file"
 
     found: LearnedPolicy | None = field(default=None, repr=False, compare=False)
-    """The policy, with the place that it was loaded from; the check fills it in."""
+    """The policy, with the place it was loaded from; the check sets it."""
 
     @classmethod
     def claims(cls, name: str) -> bool:
@@ -65,7 +65,7 @@ class PolicyScheme(FileScheme):
 
     @classmethod
     def parts(cls, text: str) -> list[str] | None:
-        # A path may hold a colon, as of a run named by the time of day.
+        # A path can contain a colon, for example in a run named by the time of day.
         if not policies.looks_like_a_path(text):
             return None
         parts = text.split(":")
@@ -83,7 +83,7 @@ class PolicyScheme(FileScheme):
                 f"{policies.SCHEME} without a policy" if given is None else f"{POLICY} is {shown(given)}",
                 where=where,
                 expected="the name of a policy, a run directory or a .onnx file",
-                hint=f"name the policy itself, as in {next(iter(policies.pretrained()), 'path/to/policy.onnx')}",
+                hint=f"write the policy itself, as in {next(iter(policies.pretrained()), 'path/to/policy.onnx')}",
             )
         return _accepted(_with_policy(given, settings, where), where)
 
@@ -101,8 +101,8 @@ class PolicyScheme(FileScheme):
 
     @property
     def transport(self) -> dict[str, Any]:
-        # As a rule `udp`: it was trained over that, so its observations mean the same; over `tcp` the handshake,
-        # retransmissions and recovery would be new to it.
+        # Usually `udp`, as in the training, so that observations have the same meaning. In the training there were no
+        # handshake, retransmissions and recovery of `tcp`.
         return {"profile": self.loaded.card.profile, "ack_every": self.loaded.card.ack_every}
 
     @property
@@ -115,29 +115,29 @@ class PolicyScheme(FileScheme):
 
 
 def _with_policy(text: str, settings: dict[str, Any], where: str) -> PolicyScheme:
-    """The scheme of a policy's name or path."""
+    """Return the scheme of a policy's name or path."""
     if POLICY in settings:
         raise ConfigError(
             "parameter-invalid",
             f"{shown(text)} with a parameter {POLICY}",
             where=where,
-            expected="the policy as the name of the scheme, and no other",
+            expected="the policy only as the name of the scheme",
         )
     policy = policies.find(text, where)
     if policy is None:
         names = [name for name in registry() if name != policies.SCHEME] + list(policies.pretrained())
         raise SchemeNotFoundError(
             "unknown-scheme",
-            f"no scheme is called {shown(text)}",
+            f"there is no scheme {shown(text)}",
             expected=f"one of {', '.join(names)}; or {OTHERS}",
-            hint=did_you_mean(text, names, "`ccgym schemes` lists them with their parameters"),
+            hint=did_you_mean(text, names, "`ccgym schemes` lists all schemes with their parameters"),
             where=where,
         )
     return PolicyScheme(policies.SCHEME, {POLICY: policy.key, **settings}, policy)
 
 
 def _accepted(scheme: Scheme, where: str) -> Scheme:
-    """The scheme, if the native core takes its parameters."""
+    """Return the scheme, if the native core accepts its parameters."""
     from ccgym import _core
 
     settings = {name: value for name, value in scheme.native_params.items() if name in scheme.settings}
@@ -151,13 +151,13 @@ def _accepted(scheme: Scheme, where: str) -> Scheme:
         if refused.code == "unknown-parameter":
             refused.expected = f"parameters of {title}: {names}" if names else f"no parameters: {title} has none"
         if names and not refused.hint:
-            refused.hint = f"`ccgym schemes` explains them; write them as {title}:NAME=VALUE"
+            refused.hint = f"write parameters as {title}:NAME=VALUE; `ccgym schemes` explains them"
         raise refused from None
     return scheme
 
 
 def _with_files(scheme: NativeScheme, where: str) -> NativeScheme:
-    """The scheme with what is a file read."""
+    """Return the scheme with the files of its parameters loaded."""
     names = [
         p["name"] for p in registry()[scheme.name]["parameters"] if p["file"] and scheme.params.get(p["name"], "") != ""
     ]

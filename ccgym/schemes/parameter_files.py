@@ -1,8 +1,8 @@
 """Files that are parameters of schemes, such as the rule table of ``taova``.
 
-A user gives a path. Checking the scheme reads the file and puts *name@version* in the place of the path: the version is
-the beginning of a hash over the content, so that a changed file is another scheme, in names, seeds and digests of runs.
-The native core, which opens no file for a scheme, gets the content.
+A user gives a path. The check of the scheme reads the file and replaces the path by *name@version*. The version is the
+beginning of a hash over the content, so a changed file is another scheme in names, seeds and digests of runs. The
+native core gets the content, because it opens no files for schemes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ccgym.errors import ConfigError, shown
 from ccgym.files import UnreadableError, read_bytes
 
 MAX_FILE_BYTES: Final = 2**20
-"""Larger files are refused."""
+"""Max size of a file, bytes."""
 
 VERSION_DIGITS: Final = 8
 """Hex digits of a version."""
@@ -24,32 +24,32 @@ VERSION_DIGITS: Final = 8
 
 @dataclass(frozen=True)
 class ParameterFile:
-    """A file, read."""
+    """A loaded file."""
 
     given: str
-    """What one types to get it: its path."""
+    """Path as typed by the user."""
     content: bytes = field(repr=False)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of its content."""
+        """SHA-256 of the content."""
         return hashlib.sha256(self.content).hexdigest()
 
     @property
     def key(self) -> str:
-        """What stands for it in the parameters of a checked scheme: ``rules.dna@1f0c22d9``."""
+        """Key of the file in the parameters of a checked scheme: ``rules.dna@1f0c22d9``."""
         return f"{Path(self.given).name}@{self.digest[:VERSION_DIGITS]}"
 
 
 def load(given: object, where: str) -> ParameterFile:
-    """The file at a path, or the one that was loaded under a key.
+    """Load the file at a path, or return the file already loaded under a key.
 
     Args:
         given: Path or key.
         where: Scheme and parameter, for errors.
 
     Raises:
-        ConfigError: It cannot be read.
+        ConfigError: The file cannot be read.
     """
     if not isinstance(given, str) or not given:
         raise ConfigError("wrong-type", shown(given), where=where, expected="the path of a file")
@@ -64,7 +64,7 @@ def load(given: object, where: str) -> ParameterFile:
             f"the file {shown(given)} cannot be read: {error.strerror if isinstance(error, OSError) else error}",
             where=where,
             expected="the path of a file, absolute or from the current directory",
-            hint="leave the parameter out for the default",
+            hint="omit the parameter to use its default",
         ) from None
     file = ParameterFile(given, content)
     _LOADED[file.key] = file
@@ -72,12 +72,12 @@ def load(given: object, where: str) -> ParameterFile:
 
 
 def loaded(key: object) -> ParameterFile | None:
-    """The file that a parameter of a checked scheme stands for; None where it stands for none."""
+    """Return the file of a parameter of a checked scheme; ``None`` if the parameter is not a file."""
     return _LOADED.get(key) if isinstance(key, str) else None
 
 
 def receive(file: ParameterFile) -> None:
-    """Know a file that another process has read."""
+    """Add a file that another process has read."""
     _LOADED[file.key] = file
 
 

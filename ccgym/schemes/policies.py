@@ -1,10 +1,10 @@
-"""Exported policies: finding them, loading them, and naming them among the schemes.
+"""Exported policies: search, loading, and their names as schemes.
 
-A policy is given by the name of a pretrained one (``aurora``), by the directory of a training run, which holds what
-``ccgym train export`` made of it, or by a ``.onnx`` file with its card in the same folder. In any case it becomes the
-scheme ``learned`` with parameter ``policy``, whose value is *name@version*: the version is the beginning of a hash over
-the network and its flow agent, so that two policies of one name are never taken for each other. Neither torch nor onnx
-is needed: the native core evaluates the network.
+A policy is given by the name of a pretrained policy (``aurora``), by the directory of a training run with the result of
+``ccgym train export``, or by a ``.onnx`` file with its card in the same folder. In all cases it becomes the
+scheme ``learned`` with the parameter ``policy``. Its value is *name@version*. The version is the beginning of a hash
+over the network and its flow agent, so two policies of the same name are always different. Neither torch nor onnx is
+needed: the native core evaluates the network.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ SCHEME: Final = "learned"
 
 POLICY_FILE: Final = "policy.onnx"
 CARD_FILE: Final = "card.json"
-"""What an agent's folder calls its policy and its card."""
+"""Names of the policy and its card in an agent's folder."""
 
 EXPORT_DIRECTORY: Final = "export"
-"""Where a run directory keeps what was exported from it."""
+"""Folder of exported policies in a run directory."""
 
 MAX_CARD_BYTES: Final = 16 * 2**20
-"""Larger cards are refused."""
+"""Max size of a card, bytes."""
 
 VERSION_DIGITS: Final = 8
 """Hex digits of a version."""
@@ -41,18 +41,18 @@ VERSION_DIGITS: Final = 8
 
 @dataclass(frozen=True)
 class LearnedPolicy:
-    """A policy, loaded."""
+    """A loaded policy."""
 
     card: PolicyCard
     file: Path
     given: str
-    """What one types to get it: a name or a path."""
+    """Name or path as typed by the user."""
     source: str
-    """What tells it from others of its name, such as its run's directory; empty for a pretrained one."""
+    """Text that distinguishes policies of the same name, such as the run's directory; empty if pretrained."""
     native: Any = field(repr=False, compare=False)
 
     def describe_agent(self) -> dict[str, Any]:
-        """What its agent observes and does: see :meth:`ccgym.config.agent.AgentConfig.describe`."""
+        """Describe the agent; see :meth:`ccgym.config.agent.AgentConfig.describe`."""
         from ccgym import _core
 
         described: dict[str, Any] = json.loads(_core.describe_agent(json.dumps(dict(self.card.agent))))
@@ -60,53 +60,53 @@ class LearnedPolicy:
 
     @property
     def title(self) -> str:
-        """Its name without version."""
+        """Name without version."""
         return self.card.name
 
     @property
     def digest(self) -> str:
-        """Hash of all that decides how it behaves."""
+        """Hash of everything that decides the behavior of the policy."""
         return self.card.digest
 
     @property
     def color(self) -> str:
-        """Its color in figures."""
+        """Color in figures."""
         return self.card.color
 
     @property
     def marker(self) -> str:
-        """Its marker in figures."""
+        """Marker in figures."""
         return self.card.marker
 
     @property
     def version(self) -> str:
-        """Beginning of the hash of all that decides how it behaves."""
+        """Beginning of :attr:`digest`."""
         return self.card.digest[:VERSION_DIGITS]
 
     @property
     def key(self) -> str:
-        """Its name in specifications of simulations: ``aurora@1f0c22d9``."""
+        """Name in specifications of simulations: ``aurora@1f0c22d9``."""
         return f"{self.card.name}@{self.version}"
 
     @property
     def files(self) -> PolicyFiles:
-        """The files that a run process loads it from."""
+        """The files from which a run process loads the policy."""
         return PolicyFiles(onnx=self.file, card=card_file(self.file))
 
     @property
     def file_key(self) -> str:
-        """Its name in files: that of a pretrained policy is its own, others carry their version."""
+        """Name in file names: for a pretrained policy, its name; for others, name and version."""
         return f"{self.card.name}_{self.version}" if self.source else self.card.name
 
     @property
     def label(self) -> str:
-        """Its name in tables and legends."""
+        """Name in tables and legends."""
         notes = [self.source, "" if self.card.trained_here else NOT_TRAINED_HERE]
         text = ", ".join(filter(None, notes))
         return f"{self.card.label} ({text})" if text else self.card.label
 
     def provenance(self) -> dict[str, Any]:
-        """What results record about it."""
+        """Return the facts about the policy that results record."""
         return {
             "policy": self.key,
             "sha256": self.card.digest,
@@ -118,48 +118,48 @@ class LearnedPolicy:
 
 
 def _place(file: Path) -> str:
-    """Where a policy is; of one that comes with ccgym its place there, which is the same on every machine."""
+    """Return the path of a policy; for policies included in ccgym, a path that is equal on every machine."""
     own = pretrained().get(file.parent.name)
     return f"agents/{file.parent.name}/{file.name}" if own is not None and own == file.resolve() else str(file)
 
 
 _LOADED: Final[dict[str, LearnedPolicy]] = {}
-"""Policies of this process by key. The key holds a hash of the content, so that an entry is never out of date; only
-the place it came from may be one of several."""
+"""Policies of this process by key. The key contains a hash of the content, so an entry is never out of date. Only its
+file can be one of several equal files."""
 
 
 def _is_directory(path: Path) -> bool:
     try:
         return path.is_dir()
-    except (OSError, ValueError):  # a name that is too long, for one
+    except (OSError, ValueError):  # for example, a name that is too long
         return False
 
 
 def pretrained() -> Mapping[str, Path]:
-    """The ``.onnx`` files of the policies that come with ccgym, by name: ``agents/NAME/policy.onnx``."""
+    """Return the ``.onnx`` files of the policies included in ccgym, by name: ``agents/NAME/policy.onnx``."""
     agents = (Path(__file__).parents[1] / "_data" / "agents").resolve()
     return {file.parent.name: file for file in sorted(agents.glob(f"*/{POLICY_FILE}"))}
 
 
 def card_file(policy: Path) -> Path:
-    """The card that belongs to a ``.onnx`` file: ``card.json`` of ``policy.onnx``, ``NAME.json`` of ``NAME.onnx``."""
+    """Return the card of a ``.onnx`` file: ``card.json`` for ``policy.onnx``, ``NAME.json`` for ``NAME.onnx``."""
     return policy.with_name(CARD_FILE) if policy.name == POLICY_FILE else policy.with_suffix(".json")
 
 
 def looks_like_a_path(text: str) -> bool:
-    """Whether a text can only be meant as a file or directory."""
+    """Return whether a text can only be a file or directory."""
     return os.sep in text or "/" in text or text.endswith(".onnx") or text in (".", "..") or text.startswith("~")
 
 
 def find(text: str, where: str = "") -> LearnedPolicy | None:
-    """The policy that a text names, loaded; None where it is neither a pretrained one's name nor a path.
+    """Find and load a policy; return ``None`` if the text is neither the name of a pretrained policy nor a path.
 
     Args:
         text: A name, *name@version*, a run directory, or a ``.onnx`` file.
         where: The option or argument, for errors.
 
     Raises:
-        ConfigError: There is something, but it cannot be used as a policy; the message says why.
+        ConfigError: The file exists but is not a usable policy; the message contains the reason.
     """
     if text in _LOADED:
         return _LOADED[text]
@@ -169,10 +169,10 @@ def find(text: str, where: str = "") -> LearnedPolicy | None:
         if at and version != policy.version:
             raise ConfigError(
                 "policy-version",
-                f"version {version} of {name} is not there",
+                f"version {version} of {name} is not available",
                 where=where,
-                expected=f"{policy.key}, the one that comes with this ccgym",
-                hint="name the file or run directory of the other version",
+                expected=f"{policy.key}, the version in this ccgym",
+                hint="give the file or run directory of the other version",
             )
         return policy
     path = Path(text).expanduser()
@@ -185,17 +185,17 @@ def find(text: str, where: str = "") -> LearnedPolicy | None:
 
 
 def loaded(key: str) -> LearnedPolicy:
-    """The policy with this key: one that this process has loaded, or a pretrained one of this version.
+    """Return the policy with this key: a policy loaded by this process, or a pretrained policy of this version.
 
     Raises:
-        ConfigError: It is neither.
+        ConfigError: There is no such policy.
     """
     policy = find(key)
     if policy is None:
         raise ConfigError(
             "policy-missing",
             f"the policy {key} is not loaded",
-            expected="a pretrained policy, or one loaded before",
+            expected="a pretrained policy, or a policy loaded before",
             hint="give the run directory or .onnx file as the scheme's name",
         )
     return policy
@@ -206,12 +206,12 @@ def load(file: Path, *, given: str = "", source: str = "", where: str = "") -> L
 
     Args:
         file: The ``.onnx`` file.
-        given: What one types to get it; by default its path.
-        source: What tells it from others of its name.
+        given: Name or path as typed by the user. Default: the path.
+        source: Text that distinguishes policies of the same name.
         where: The option or argument, for errors.
 
     Raises:
-        ConfigError: A file is missing, they do not belong together, or the native core does not understand them.
+        ConfigError: A file is missing, the files do not belong together, or the native core refuses them.
     """
     try:
         network = read_bytes(file, MAX_MODEL_BYTES)
@@ -221,14 +221,14 @@ def load(file: Path, *, given: str = "", source: str = "", where: str = "") -> L
             f"the policy cannot be read: {error.strerror if isinstance(error, OSError) else error}",
             where=_join(where, str(file)),
             expected="an exported policy: a .onnx file with its card, a .json file, in the same folder",
-            hint="`ccgym train export RUN_DIR` makes one of a training run",
+            hint="export a policy from a training run with `ccgym train export RUN_DIR`",
         ) from None
     card = read_card(file, where)
     found = hashlib.sha256(network).hexdigest()
     if found != card.onnx_sha256:
         raise ConfigError(
             "policy-changed",
-            f"the file has SHA-256 {found[:16]}…, its card is of {card.onnx_sha256[:16]}…",
+            f"the file has SHA-256 {found[:16]}…, but its card has {card.onnx_sha256[:16]}…",
             where=_join(where, str(file)),
             expected="network and card of one export",
             hint="copy both files, or export again: `ccgym train export RUN_DIR`",
@@ -240,7 +240,7 @@ def load(file: Path, *, given: str = "", source: str = "", where: str = "") -> L
     if file.resolve() in {known.resolve() for known in pretrained().values()}:
         source = ""
     elif source == card.name:
-        source = key.partition("@")[2]  # its own name would tell it from nothing
+        source = key.partition("@")[2]  # its own name would not distinguish it
     policy = LearnedPolicy(
         card=card, file=file, given=given or str(file), source=source, native=_native(network, card, file, where)
     )
@@ -250,7 +250,7 @@ def load(file: Path, *, given: str = "", source: str = "", where: str = "") -> L
 
 @dataclass(frozen=True)
 class PolicyParts:
-    """A policy as it travels to another process: by content."""
+    """A policy in the form that is sent to another process: by content."""
 
     network: bytes = field(repr=False)
     """Content of the ``.onnx`` file."""
@@ -262,24 +262,24 @@ class PolicyParts:
 
     @classmethod
     def of(cls, policy: LearnedPolicy) -> PolicyParts:
-        """The parts of a policy that was loaded.
+        """Return the parts of a loaded policy.
 
         Raises:
-            ConfigError: Its file was changed meanwhile.
+            ConfigError: The file has changed since it was loaded.
         """
         network = read_bytes(policy.file, MAX_MODEL_BYTES)
         if hashlib.sha256(network).hexdigest() != policy.card.onnx_sha256:
             raise ConfigError(
                 "policy-changed",
-                "the policy's file was changed since it was loaded",
+                "the policy's file has changed since it was loaded",
                 where=str(policy.file),
-                expected="the same file",
+                expected="an unchanged file",
             )
         return cls(network, policy.card.to_json(), policy.file, policy.given, policy.source)
 
 
 def receive(parts: PolicyParts) -> None:
-    """Know a policy that another process has loaded."""
+    """Add a policy that another process has loaded."""
     card = PolicyCard.from_json(parts.card, str(parts.file))
     native = _native(parts.network, card, parts.file, "")
     policy = LearnedPolicy(card=card, file=parts.file, given=parts.given, source=parts.source, native=native)
@@ -287,15 +287,15 @@ def receive(parts: PolicyParts) -> None:
 
 
 def from_parts(network: bytes, card: PolicyCard, file: Path) -> LearnedPolicy:
-    """A policy that is not on disk yet, as an export has it before it is checked.
+    """Return a policy that is not on disk yet, for the check of an export.
 
     Args:
         network: Content of the ``.onnx`` file.
-        card: Its card.
-        file: Where it would be.
+        card: Card of the policy.
+        file: Planned path of the file.
 
     Raises:
-        ConfigError: The native core does not understand it.
+        ConfigError: The native core refuses the policy.
     """
     return LearnedPolicy(
         card=card, file=file, given=str(file), source=card.digest[:VERSION_DIGITS],
@@ -304,7 +304,7 @@ def from_parts(network: bytes, card: PolicyCard, file: Path) -> LearnedPolicy:
 
 
 def _native(network: bytes, card: PolicyCard, file: Path, where: str) -> Any:
-    """The native core's form of a policy."""
+    """Return the native core's form of a policy."""
     from ccgym import _core
 
     try:
@@ -314,10 +314,10 @@ def _native(network: bytes, card: PolicyCard, file: Path, where: str) -> Any:
 
 
 def read_card(file: Path, where: str = "") -> PolicyCard:
-    """The card of a ``.onnx`` file.
+    """Read the card of a ``.onnx`` file.
 
     Raises:
-        ConfigError: It is missing, or is not a card.
+        ConfigError: The card is missing or invalid.
     """
     card = card_file(file)
     try:
@@ -327,7 +327,7 @@ def read_card(file: Path, where: str = "") -> PolicyCard:
             "card-missing",
             f"{file.name} has no card",
             where=_join(where, str(card)),
-            expected=f"{card.name}, its card, in the same folder; it says what the network's numbers mean",
+            expected=f"its card {card.name}, which explains the network's numbers, in the same folder",
             hint="copy both files of the export, or export again: `ccgym train export RUN_DIR`",
         ) from None
     except UnreadableError as error:
@@ -340,7 +340,7 @@ def read_card(file: Path, where: str = "") -> PolicyCard:
 
 
 def _from_directory(directory: Path, text: str, where: str) -> LearnedPolicy:
-    """The exported policy of a run directory, or of the export directory itself."""
+    """Return the exported policy of a run directory, or of an export directory."""
     files = sorted((directory / EXPORT_DIRECTORY).glob("*.onnx")) or sorted(directory.glob("*.onnx"))
     if not files:
         raise ConfigError(
@@ -355,8 +355,8 @@ def _from_directory(directory: Path, text: str, where: str) -> LearnedPolicy:
             "policy-ambiguous",
             f"several exported policies: {', '.join(file.name for file in files)}",
             where=_join(where, str(directory)),
-            expected="one",
-            hint=f"name the file, as in {files[0]}",
+            expected="one exported policy",
+            hint=f"give the file, as in {files[0]}",
         )
     policy = load(files[0], given=text, source=_place_of(files[0]), where=where)
     _refuse_stale(directory, policy, text, where)
@@ -364,7 +364,7 @@ def _from_directory(directory: Path, text: str, where: str) -> LearnedPolicy:
 
 
 def _refuse_stale(directory: Path, policy: LearnedPolicy, text: str, where: str) -> None:
-    """Raise if the run has a newer checkpoint than the one that was exported."""
+    """Raise :class:`ConfigError` if the run has a newer checkpoint than the exported one."""
     exported = policy.card.training.get("checkpoint")
     if not isinstance(exported, Mapping) or not isinstance(exported.get("file"), str):
         return
@@ -379,13 +379,13 @@ def _refuse_stale(directory: Path, policy: LearnedPolicy, text: str, where: str)
         "policy-stale",
         f"{policy.file.name} was exported from an older {checkpoint.name}",
         where=_join(where, str(directory)),
-        expected="the export of the checkpoint that is there now",
-        hint=f"run `ccgym train export {text}` again; to evaluate the older one, name its file: {policy.file}",
+        expected="an export of the latest checkpoint",
+        hint=f"run `ccgym train export {text}` again; to evaluate the older policy, give its file: {policy.file}",
     )
 
 
 def _place_of(file: Path) -> str:
-    """What to call the place of a ``.onnx`` file: its run's directory, or the file itself."""
+    """Return a name for the place of a ``.onnx`` file: the run's directory, or the file's name."""
     folder = file.resolve().parent
     if folder.name == EXPORT_DIRECTORY:
         return folder.parent.name or file.stem

@@ -1,8 +1,8 @@
-"""The card of an exported policy: what it is, what it needs, how it was made, and that it is the right one.
+"""The card of an exported policy: its description, agent, training, and the checksum of its network.
 
-``card.json`` belongs to ``policy.onnx``, ``NAME.json`` to any other ``NAME.onnx``. The network alone is a function of
-anonymous numbers; the card says which flow agent computes those numbers and what becomes of the answer, how the network
-was trained, and how closely it agrees with the framework that trained it. ``docs/guides/deploy.md`` has the fields.
+``card.json`` belongs to ``policy.onnx``, ``NAME.json`` to every other ``NAME.onnx``. The network alone is a function of
+numbers without names. The card contains the flow agent, which computes the inputs and applies the outputs; facts about
+the training; and the differences to the trained network. ``docs/guides/deploy.md`` lists the fields.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ccgym.files import UnreadableError, parse_json
 from ccgym.schemes.style import check_color, check_label, check_marker, check_text
 
 CARD_FORMAT: Final = 1
-"""Version of the card; it rises with any change of meaning."""
+"""Version of the card; every change of its meaning increases the version."""
 
 NAME_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
-"""What a policy may be called: it becomes part of file names and of ``--schemes``."""
+"""Pattern of names of policies, which are part of file names and of ``--schemes``."""
 
 Profile: TypeAlias = Literal["tcp", "udp", "ns3"]
-"""Transport under a flow."""
+"""Transport of a flow."""
 
 NOT_TRAINED_HERE: Final = "not trained by ccgym"
-"""What is said of a policy whose network came from elsewhere."""
+"""Note for a policy whose network was trained outside ccgym."""
 
 _EXPORT_AGAIN: Final = "export the policy again: `ccgym train export RUN_DIR`"
 
@@ -58,7 +58,7 @@ def _or_empty(value: object) -> object:
 
 
 Facts: TypeAlias = Annotated[Mapping[str, Any], BeforeValidator(_or_empty)]
-"""Further facts by name; may be missing."""
+"""Further facts by name; optional."""
 
 
 class _Strict(BaseModel):
@@ -69,17 +69,17 @@ class NetworkShape(_Strict):
     """The sizes of the network's inputs and outputs."""
 
     kind: Literal["mlp", "lstm", "tree"]
-    """``lstm`` carries a state from decision to decision; ``tree`` is a decision tree, no network."""
+    """``lstm`` keeps a state between decisions; ``tree`` is a decision tree, not a network."""
     observation_size: int = Field(ge=1)
-    """Numbers in."""
+    """Number of inputs."""
     state_size: int = Field(ge=0)
-    """Numbers of state; 0 for a network without memory."""
+    """Numbers in the recurrent state; 0 if the network has no state."""
     action_size: int = Field(ge=1)
-    """Numbers out: components of the action, or one score per operation of a discrete action."""
+    """Number of outputs: components of the action, or one score per operation of a discrete action."""
 
 
 class _Training(_Strict):
-    """What is read of the facts on a training."""
+    """The facts about a training that ccgym reads."""
 
     config: Mapping[str, Any] | None = None
     seed: int | None = None
@@ -90,22 +90,22 @@ class _Training(_Strict):
 
 
 class PolicyCard(_Strict):
-    """What is known about an exported policy. Fields that this version does not know are ignored."""
+    """Information about an exported policy. Unknown fields are ignored."""
 
     format: Literal[1] = CARD_FORMAT
     """Version of the card."""
     name: Annotated[str, AfterValidator(_check_name)]
-    """Its name, as in ``--schemes``."""
+    """Name, as in ``--schemes``."""
     label: Annotated[str, AfterValidator(check_label)]
-    """Its name in tables and legends."""
+    """Name in tables and legends."""
     color: Annotated[str, AfterValidator(check_color)]
-    """Color: its name in CSS, or ``#rrggbb``."""
+    """Color: a name of CSS, or ``#rrggbb``."""
     marker: Annotated[str, AfterValidator(check_marker)]
     """Matplotlib marker."""
     summary: Annotated[str, AfterValidator(check_text)]
     """One sentence."""
     reference: Annotated[str, AfterValidator(check_text)]
-    """The paper, or what else it follows."""
+    """The paper or other source of the policy."""
     agent: Mapping[str, Any]
     """The flow agent in the native core's form: clock, observation, action, reward, start-up, guard."""
     policy: NetworkShape
@@ -113,27 +113,27 @@ class PolicyCard(_Strict):
     onnx_sha256: Annotated[str, AfterValidator(_check_digest)]
     """SHA-256 of the ``.onnx`` file."""
     profile: Profile = "udp"
-    """The transport that it was trained over, and that its flows get unless they ask for another."""
+    """Transport in the training, and the default transport of its flows."""
     ack_every: int = Field(default=1, ge=1)
-    """Packets per acknowledgement of the receiver that it was trained with. The same."""
+    """Packets per ACK of the receiver in the training, and the default for its flows."""
     parity: Facts = Field(default_factory=dict)
-    """How closely it agrees with the network as trained: episodes, decisions, largest difference, tolerance."""
+    """Agreement with the trained network: episodes, decisions, largest difference, tolerance."""
     certificate: Facts = Field(default_factory=dict)
-    """What ``ccgym schemes certificate --write`` found; empty where it was not asked."""
+    """Result of ``ccgym schemes certificate --write``; empty if the command was not run."""
     versions: Annotated[Mapping[str, Annotated[str, AfterValidator(_check_version)]], BeforeValidator(_or_empty)] = (
         Field(default_factory=dict)
     )
-    """Versions of what exported it."""
+    """Versions of the software that exported the policy."""
     training: Facts = Field(default_factory=dict)
-    """How it was trained: configuration, seed, steps, wall time, machine, commit, curve; empty where unknown."""
+    """Facts about the training: configuration, seed, steps, wall time, machine, commit, curve; empty if unknown."""
 
     @property
     def trained_here(self) -> bool:
-        """Whether it was trained in ccgym's environments, which says on which paths."""
+        """Whether the policy was trained in ccgym's environments, so that its training paths are known."""
         return "config" in self.training
 
     def to_json(self) -> str:
-        """The text of the card; equal cards give equal text."""
+        """Return the text of the card; equal cards have equal text."""
         without = set() if self.certificate else {"certificate"}
         if self.ack_every == 1:
             without.add("ack_every")
@@ -142,9 +142,9 @@ class PolicyCard(_Strict):
 
     @property
     def digest(self) -> str:
-        """SHA-256 over all that decides how it behaves: the network, the flow agent and the transport.
+        """SHA-256 over everything that decides the behavior: the network, the flow agent and the transport.
 
-        Style and history do not count: a policy with a new label is the same policy.
+        Style and training facts are not included: a policy with a new label is the same policy.
         """
         behavior: dict[str, Any] = {"agent": self.agent, "profile": self.profile, "policy": self.policy.model_dump()}
         if self.ack_every != 1:
@@ -157,11 +157,11 @@ class PolicyCard(_Strict):
         """Read a card.
 
         Args:
-            text: What is in it.
+            text: Content of the card.
             where: The file, for errors.
 
         Raises:
-            ConfigError: It is not a card, or of a newer format than this version of ccgym knows.
+            ConfigError: The text is not a card, or has a newer format than this version of ccgym supports.
         """
         try:
             data = parse_json(text)
@@ -179,7 +179,7 @@ class PolicyCard(_Strict):
                 f"the card has format {shown(version)}",
                 where=where,
                 expected=f"format {CARD_FORMAT}",
-                hint="a newer ccgym wrote it: install that version, or export the policy with this one"
+                hint="install the newer ccgym that wrote the card, or export the policy with this version"
                 if newer
                 else _EXPORT_AGAIN,
             )
@@ -195,6 +195,6 @@ class PolicyCard(_Strict):
 
 
 def _refused(error: ConfigError, prefix: str, where: str) -> ConfigError:
-    """The error of a field, whose place is the file and the field."""
+    """Return the error of a field, with file and field as its place."""
     place = where if error.code == "key-missing" else f"{where}: {prefix}{error.where}"
     return ConfigError("card-invalid", error.found, where=place, expected=error.expected, hint=_EXPORT_AGAIN)

@@ -1,4 +1,4 @@
-"""Schemes written in Python, ``FILE.py:CLASS``: finding and loading them (``docs/guides/write-a-cca.md``)."""
+"""Search and loading of schemes written in Python, ``FILE.py:CLASS`` (``docs/guides/write-a-cca.md``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ccgym.schemes.registry import color_by_hash
 from ccgym.schemes.scheme import FileScheme, Venue
 
 MAX_SOURCE_BYTES: Final = 2**20
-"""Larger files are refused."""
+"""Max size of a file, bytes."""
 
 VERSION_DIGITS: Final = 8
 """Hex digits of a version."""
@@ -28,44 +28,44 @@ _KEY: Final = re.compile(r"[A-Za-z_]\w*\.py@[0-9a-f]{8}")
 
 @dataclass(frozen=True)
 class PythonClass:
-    """A class, loaded."""
+    """A loaded class."""
 
     source: PythonSource
     made: type = field(repr=False, compare=False)
 
     @property
     def key(self) -> str:
-        """Its name in specifications of runs: ``AIMD.py@1f0c22d9``. The version is of the file's content."""
+        """Name in specifications of runs: ``AIMD.py@1f0c22d9``. The version is a hash of the file's content."""
         return _key(self.source)
 
     @property
     def given(self) -> str:
-        """What one types to get it."""
+        """File and class as typed by the user."""
         return f"{self.source.file}:{self.source.name}"
 
     @property
     def title(self) -> str:
-        """The class's name."""
+        """Name of the class."""
         return self.source.name
 
     @property
     def label(self) -> str:
-        """Its name in tables and legends."""
+        """Name in tables and legends."""
         return f"{self.source.name} ({Path(self.source.file).name})"
 
     @property
     def file_key(self) -> str:
-        """Its name in files."""
+        """Name in file names."""
         return self.key.replace(".py@", "_")
 
     @property
     def color(self) -> str:
-        """Its color, which follows from file and class."""
+        """Color in figures, derived from file and class."""
         return color_by_hash(self.given)
 
     @property
     def marker(self) -> str:
-        """Its marker in figures."""
+        """Marker in figures."""
         return "p"
 
     @property
@@ -74,20 +74,20 @@ class PythonClass:
         return self.source.sha256
 
     def provenance(self) -> dict[str, Any]:
-        """What results record about it."""
+        """Return the facts about the class that results record."""
         return {"class": self.source.name, "file": self.source.file, "sha256": self.digest}
 
     def check(self, params: Mapping[str, Any], where: str = "") -> None:
-        """Make an instance, to see whether that works.
+        """Create an instance, to check the constructor.
 
         Raises:
-            ConfigError: The constructor takes other parameters.
-            SimulationError: It fails.
+            ConfigError: The constructor has other parameters.
+            SimulationError: The constructor raises an exception.
         """
         try:
             signature = inspect.signature(self.made)
             names = [name for name in signature.parameters if name != "self"]
-        except (TypeError, ValueError):  # a constructor that does not say
+        except (TypeError, ValueError):  # a constructor without signature
             signature, names = None, []
         if signature is not None:
             try:
@@ -136,8 +136,8 @@ class PythonScheme(FileScheme):
         return ConfigError(
             "scheme-unsuitable",
             f"{self.given} is a scheme in Python",
-            expected="a scheme of ccgym's own, or a policy: others do not run here",
-            hint="`ccgym evaluate` runs schemes in Python, simulated or with --backend emulated",
+            expected="a scheme of ccgym, or a policy",
+            hint="run schemes in Python with `ccgym evaluate`, simulated or with --backend emulated",
         )
 
     @property
@@ -158,15 +158,15 @@ def _key(source: PythonSource) -> str:
 
 
 def is_key(name: str) -> bool:
-    """Whether a name is one that :attr:`PythonClass.key` made."""
+    """Return whether a name is a :attr:`PythonClass.key`."""
     return name in _LOADED or _KEY.fullmatch(name) is not None
 
 
 def find(text: str, where: str = "") -> PythonClass:
-    """The class that ``FILE.py:CLASS`` names, or a key, loaded.
+    """Find and load the class of ``FILE.py:CLASS`` or of a key.
 
     Raises:
-        ConfigError: There is no such file or class, or it cannot be used.
+        ConfigError: The file or class does not exist or cannot be used.
     """
     if text in _LOADED:
         return _LOADED[text]
@@ -174,7 +174,7 @@ def find(text: str, where: str = "") -> PythonClass:
     if not file.endswith(".py") or not name.isidentifier():
         raise ConfigError(
             "argument-missing",
-            f"{shown(text)} names no class",
+            f"{shown(text)} without a class",
             where=where,
             expected="FILE.py:CLASS, as in examples/aimd.py:AIMD",
         )
@@ -193,10 +193,10 @@ def find(text: str, where: str = "") -> PythonClass:
 
 
 def receive(source: PythonSource) -> PythonClass:
-    """The class of a text, loaded: one that was read here, or by another process.
+    """Load the class of a source text that this or another process has read.
 
     Raises:
-        ConfigError: It cannot be used.
+        ConfigError: The class cannot be used.
     """
     scheme = PythonClass(source, python_schemes.make(_key(source), source))
     return _LOADED.setdefault(scheme.key, scheme)

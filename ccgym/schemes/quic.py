@@ -1,7 +1,7 @@
-"""QUIC by a library as a scheme: ``quic:cubic``, ``quic:bbr``, ``quic:reno`` are the congestion controllers of quinn.
+"""QUIC by a library as schemes: ``quic:cubic``, ``quic:bbr``, ``quic:reno`` are the congestion controllers of quinn.
 
-They run on real paths only. There they can be compared with ours and the kernel's of the same name. The scheme ``quic``
-is another one: ours, after Chromium's.
+These schemes run only on real paths. There they can be compared with the schemes of ccgym and of the kernel of the same
+name. The scheme ``quic`` is a different one: ccgym's implementation after Chromium.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from ccgym.schemes.registry import color_like
 from ccgym.schemes.scheme import ExternalScheme
 
 REFERENCE: Final = "quinn 0.11 (quinn-proto), MIT or Apache-2.0"
-"""Where the library's own are from."""
+"""Source of the library's controllers."""
 
 
 class QuicScheme(ExternalScheme):
-    """A QUIC library's controller."""
+    """A congestion controller of a QUIC library."""
 
     PREFIX = "quic:"
     TYPED = "quic:NAME"
@@ -28,11 +28,11 @@ class QuicScheme(ExternalScheme):
 
     @classmethod
     def claims(cls, name: str) -> bool:
-        """Whether a text asks for it, and not for our ``quic`` with a parameter."""
+        """Return whether a text is such a scheme, and not ccgym's ``quic`` with a parameter."""
         return name.startswith(cls.PREFIX) and "=" not in name.removeprefix(cls.PREFIX).partition(":")[0]
 
     def _check(self, where: str) -> QuicScheme:
-        """Whether the program is here is a question for the run."""
+        """Check the name; the run checks whether the program is available."""
         names = [self.PREFIX + name for name in quic.labels()]
         if self.name not in names:
             raise SchemeNotFoundError(
@@ -40,7 +40,7 @@ class QuicScheme(ExternalScheme):
                 f"{quic.program() or 'quinn'} has no congestion controller {shown(self.name)}",
                 where=where,
                 expected=f"one of {', '.join(names)}",
-                hint=did_you_mean(self.name, names, "the scheme of ours that is called quic takes NAME=VALUE"),
+                hint=did_you_mean(self.name, names, "write NAME=VALUE for parameters of ccgym's own quic"),
             )
         return self._without_parameters(where)
 
@@ -61,7 +61,7 @@ class QuicScheme(ExternalScheme):
 
 
 def descriptions() -> list[dict[str, Any]]:
-    """The library's schemes as :func:`ccgym.schemes.groups.descriptions` has ours."""
+    """Describe the library's schemes as in :func:`ccgym.schemes.groups.descriptions`."""
     schemes = [QuicScheme(QuicScheme.PREFIX + name) for name in quic.labels()]
     return [
         one.described("quic", one.why_unavailable(), REFERENCE if one.algorithm in quic.LABELS else "")

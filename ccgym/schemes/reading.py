@@ -1,4 +1,4 @@
-"""Schemes as one types them: ``cubic``, ``fixed_window:cwnd=100``, ``my_cca.py:MyCCA:beta=0.7``."""
+"""Parser of typed schemes: ``cubic``, ``fixed_window:cwnd=100``, ``my_cca.py:MyCCA:beta=0.7``."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ccgym.schemes.scheme import Scheme
 KINDS: Final[tuple[type[Scheme], ...]] = (
     ExternalProgram, PythonScheme, KernelTcp, QuicScheme, PolicyScheme, NativeScheme,
 )  # fmt: skip
-"""In the order in which they are asked for a text or a name. A further kind is a class, and a line here."""
+"""Kinds of schemes, in the order in which they are tried for a text or a name. Add new kinds here."""
 
 
 def scheme_of(name: str, params: Mapping[str, Any] | None = None) -> Scheme:
-    """The scheme of a name, whether or not there is such a scheme."""
+    """Return the scheme of a name, without a check."""
     kind = next(kind for kind in KINDS if kind.claims(name))
     return kind(name, {} if params is None else params)
 
@@ -32,7 +32,7 @@ def parse_scheme(text: str, where: str = "") -> Scheme:
 
 
 def read_scheme(text: str, where: str = "") -> Scheme:
-    """Read a scheme with its parameters, whether or not there is such a scheme."""
+    """Read a scheme with its parameters, without a check."""
     split = (kind.parts(text.strip()) for kind in KINDS)
     name, *settings = next(parts for parts in split if parts is not None)
     params: dict[str, Any] = {}
@@ -52,7 +52,7 @@ def read_scheme(text: str, where: str = "") -> Scheme:
 
 
 def _value(text: str) -> Any:
-    """A JSON number, true, false or null; anything else is text."""
+    """Read a JSON number, true or false; everything else is text."""
     try:
         value = json.loads(text)
     except json.JSONDecodeError:

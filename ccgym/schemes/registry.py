@@ -1,4 +1,4 @@
-"""The native registry of schemes, seen from Python."""
+"""The native registry of schemes in Python."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from functools import cache
 from typing import Any, Final
 
 POLICY: Final = "policy"
-"""The parameter of the scheme ``learned`` that names its policy."""
+"""The parameter of the scheme ``learned`` with the name of its policy."""
 NOT_TYPED: Final = (POLICY, "expert_window")
-"""Those of its parameters that one does not set of a policy: its name says the first, and a policy needs no teacher."""
+"""Parameters of ``learned`` that users do not set: the policy is given by its name, and needs no teacher."""
 
 MARKERS: Final = ("o", "s", "^", "v", "D", "P", "X", "<", ">", "p", "h", "*")
-"""Markers to choose from where schemes would be drawn alike."""
+"""Markers to distinguish schemes with the same color."""
 
 COLORS: Final = ("black", "deeppink", "darkslateblue", "dodgerblue", "darkred", "forestgreen")
-"""Colors that differ for readers with color blindness, too, dark enough to be read on white (contrast of 3)."""
+"""Colors that also differ for readers with color blindness, and are readable on white (contrast of 3)."""
 
 _STYLES: Final = {
     "reno": ("saddlebrown", "v"),
@@ -31,11 +31,11 @@ _STYLES: Final = {
     "oracle": ("forestgreen", "X"),
     "learned": ("chocolate", "*"),
 }
-"""Color and marker of schemes whose curves should be known again."""
+"""Fixed color and marker of schemes that readers should recognize."""
 
 
 def _styled(entries: list[dict[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
-    """The entries by name, each with color and marker: the next free pair in the order of the registry."""
+    """Return the entries by name, with color and marker: the next free pair, in the order of the registry."""
     pairs = zip(COLORS * 5, ("D", "X", "<", ">", "P") * 6, strict=True)  # 5 and 6 share no factor: no pair twice
     free = (pair for pair in pairs if pair not in _STYLES.values())
     styles = [_STYLES.get(entry["name"]) or next(free) for entry in entries]
@@ -47,17 +47,17 @@ def _styled(entries: list[dict[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
 
 @cache
 def registry() -> Mapping[str, Mapping[str, Any]]:
-    """All schemes by name: label, style, reference, summary, parameters, role, status, transport, …"""
+    """Return all schemes by name: label, style, reference, summary, parameters, role, status, transport, …"""
     from ccgym import _core
 
     return _styled(json.loads(_core.schemes()))
 
 
 def color_like(name: str) -> str:
-    """The color of our scheme of a name; of another name one that follows from it."""
+    """Return the color of ccgym's scheme of this name, else a color derived from the name."""
     return str(registry()[name]["color"]) if name in registry() else color_by_hash(name)
 
 
 def color_by_hash(name: str) -> str:
-    """A color that follows from a name."""
+    """Return a color derived from a name."""
     return COLORS[zlib.crc32(name.encode()) % len(COLORS)]

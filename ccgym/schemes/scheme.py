@@ -1,13 +1,13 @@
-"""A scheme with parameters, as one asks for it, and all that follows from where it comes from.
+"""A scheme with parameters, and the properties that depend on its origin.
 
 ====================  =====================================================================================
 ``NativeScheme``      the native registry (:mod:`ccgym.schemes.native`)
 ``PolicyScheme``      an exported policy: a name, a run directory, a ``.onnx`` file (:mod:`ccgym.schemes.native`);
-                      inside it is the scheme ``learned`` with a parameter
+                      it runs as the scheme ``learned`` with a parameter
 ``PythonScheme``      a class in a file, ``my_cca.py:MyCCA`` (:mod:`ccgym.schemes.python_classes`)
-``KernelTcp``         this machine's TCP, ``tcp:NAME`` (:mod:`ccgym.schemes.kernel`)
-``QuicScheme``        a QUIC library's, ``quic:NAME`` (:mod:`ccgym.schemes.quic`)
-``ExternalProgram``   a program, ``program:NAME`` (:mod:`ccgym.schemes.programs`)
+``KernelTcp``         TCP of this machine's kernel, ``tcp:NAME`` (:mod:`ccgym.schemes.kernel`)
+``QuicScheme``        QUIC by a library, ``quic:NAME`` (:mod:`ccgym.schemes.quic`)
+``ExternalProgram``   an external program, ``program:NAME`` (:mod:`ccgym.schemes.programs`)
 ====================  =====================================================================================
 
 :mod:`ccgym.schemes.reading` chooses the class of a text or a name.
@@ -32,55 +32,55 @@ if TYPE_CHECKING:
     from ccgym.schemes.policies import LearnedPolicy
 
 Venue: TypeAlias = Literal["simulator", "real path", "endpoint", "environment", "real environment"]
-"""Where a flow is to run: in a run that is simulated, in one with real packets, alone as ``ccgym sender``, next to an
-agent that learns, simulated or with real packets."""
+"""The place where a flow runs: a simulated run, a run with real packets, ``ccgym sender``, or an environment (with a
+learning agent), simulated or with real packets."""
 
 MAX_NAME: Final = 4096
-"""Longer texts are neither names nor paths of files."""
+"""Max characters of a name or path."""
 
 
 @dataclass(frozen=True)
 class Scheme(ABC):
-    """A scheme with parameters, as a user asked for it: ``fixed_window:cwnd=100``.
+    """A scheme with parameters, as a user typed it: ``fixed_window:cwnd=100``.
 
-    :meth:`checked` gives the scheme by the name under which it runs; until then nothing but the parts is known.
+    :meth:`checked` returns the scheme with the name under which it runs. Before this check only the parts are known.
     """
 
     name: str
-    """Name in the registry, of a policy, of the kernel's, or of a class in a file."""
+    """Name: in the registry, or of a policy, of a kernel algorithm, of a class in a file."""
     params: Mapping[str, Any] = field(default_factory=dict)
     """Parameters that differ from the defaults."""
 
     TYPED: ClassVar[str]
-    """What one types, for help."""
+    """The typed form, for help."""
     MEANING: ClassVar[str]
-    """What that is, for help."""
+    """Description of this kind of scheme, for help."""
     WINDOW_KNOWN: ClassVar[bool] = True
-    """Whether a real path's result has the sender's window and what it has in flight."""
+    """Whether results of real paths contain the sender's window and packets in flight."""
 
     @classmethod
     @abstractmethod
     def claims(cls, name: str) -> bool:
-        """Whether a name is of this kind."""
+        """Return whether a name is of this kind."""
 
     @classmethod
     def parts(cls, text: str) -> list[str] | None:
-        """Name and settings of a text; None if it is meant for another kind."""
+        """Return name and settings of a text; ``None`` if the text is of another kind."""
         return text.split(":")
 
     def checked(self, where: str = "") -> Scheme:
-        """The scheme by the name under which it runs, if it exists and takes these parameters.
+        """Return the scheme with the name under which it runs, if it exists and accepts these parameters.
 
         Raises:
-            SchemeNotFoundError: No scheme and no policy has that name.
-            ConfigError: It does not take these parameters, or cannot be used.
+            SchemeNotFoundError: No scheme and no policy has this name.
+            ConfigError: The scheme does not accept these parameters, or cannot be used.
         """
         if len(self.name) > MAX_NAME:
             raise ConfigError(
                 "too-large",
                 f"{len(self.name)} characters",
                 where=where,
-                expected=f"a scheme's name or file, at most {MAX_NAME} of them",
+                expected=f"a name or file of a scheme, at most {MAX_NAME} characters",
             )
         return self._check(where)
 
@@ -88,10 +88,10 @@ class Scheme(ABC):
     def _check(self, where: str) -> Scheme: ...
 
     def refuse(self, place: Venue, where: str) -> None:
-        """Raise :class:`ConfigError` if it cannot run at a place.
+        """Raise :class:`ConfigError` if the scheme cannot run at a place.
 
         Args:
-            place: Where it is to run.
+            place: The place where the scheme would run.
             where: The option or argument, for the error.
         """
         error = self._refusal(place)
@@ -102,107 +102,107 @@ class Scheme(ABC):
         return None
 
     def why_unavailable(self) -> str | None:
-        """Why this machine lacks it for real packets; None if it does not."""
+        """Return why the scheme is not available on this machine for real packets; ``None`` if it is available."""
         return None
 
     @property
     def policy(self) -> LearnedPolicy | None:
-        """The policy that it runs; None where it is not a learned scheme."""
+        """The policy of a learned scheme; ``None`` for other schemes."""
         return None
 
     @property
     def kernel(self) -> str | None:
-        """The kernel's algorithm that it is; None for the schemes that are not."""
+        """The kernel algorithm of the scheme; ``None`` for other schemes."""
         return None
 
     def program_words(self) -> ProgramWords | None:
-        """The external programs that carry its flows, made ready; None where it is none of them.
+        """Prepare and return the external programs of the flow; ``None`` for other schemes.
 
         Raises:
-            RealPathError: They cannot be made ready.
+            RealPathError: The programs cannot be prepared.
         """
         return None
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The parameters that one types."""
+        """The parameters that users type."""
         return self.params
 
     @property
     def files(self) -> dict[str, ParameterFile]:
-        """Its parameters that are files, by name; the check has read them."""
+        """Parameters that are files, by name; the check has read the files."""
         return {
             name: file for name, value in self.params.items() if (file := parameter_files.loaded(value)) is not None
         }
 
     @property
     def native_params(self) -> dict[str, Any]:
-        """The parameters of a checked scheme as the native core takes them: files by their content."""
+        """Parameters of a checked scheme for the native core, with the content of files."""
         return {**self.params, **{name: file.content.hex() for name, file in self.files.items()}}
 
     @property
     def title(self) -> str:
-        """Its name without parameters: that of the registry, the policy's own, the class's."""
+        """Name without parameters: from the registry, of the policy, or of the class."""
         return self.name
 
     @property
     def given(self) -> str:
-        """What one types to get it, without parameters."""
+        """The scheme as typed by the user, without parameters."""
         return self.name
 
     @property
     def file_key(self) -> str:
-        """Its name in files, without parameters."""
+        """Name in file names, without parameters."""
         return self.name
 
     @property
     def key(self) -> str:
-        """Its name in files: the name, and the parameters where there are any."""
+        """Name in file names, with parameters if there are any."""
         words = (f"{name}_{_file_text(value)}" for name, value in self.settings.items())
         return "_".join([self.file_key, *words])
 
     @property
     def text(self) -> str:
-        """What one types to get it."""
+        """The scheme as typed by the user, with parameters."""
         files = {name: file.given for name, file in self.files.items()}
         return _typed(self.given, {**self.settings, **files})
 
     @property
     def algorithm(self) -> str:
-        """The algorithm, in any implementation: that of ``tcp:bbr``, ``quic:bbr`` and ``bbr`` is ``bbr``."""
+        """The algorithm, independent of its implementation: ``bbr`` for ``tcp:bbr``, ``quic:bbr`` and ``bbr``."""
         return self.title
 
     @property
     def seed_text(self) -> str:
-        """What its runs' random streams depend on: all versions of a policy meet the same losses, and so do
-        the kernel's scheme and ours of one name."""
+        """The text on which the random streams of runs depend. All versions of a policy get the same losses; the
+        kernel's scheme and ccgym's scheme of the same name, too."""
         return _typed(self.algorithm, self.settings)
 
     @property
     def transport(self) -> dict[str, Any]:
-        """How it is carried where a flow does not say: some of ``profile``, ``ack_every``, ``mss``, ``header``,
+        """Default transport of its flows: some of ``profile``, ``ack_every``, ``mss``, ``header``,
         ``initial_window``, ``source``."""
         return {}
 
     @property
     def bounded(self) -> bool:
-        """Whether window or rate have a bound of their own, whatever the path."""
+        """Whether the scheme itself bounds its window or rate, on every path."""
         return False
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Scheme and parameters as the digest of a run has them. The content of what was loaded counts, its name and
-        place do not."""
+        """Scheme and parameters in the digest of a run. The content of loaded files is included; their names and
+        paths are not."""
         return {}
 
     @property
     def version(self) -> str | None:
-        """Hash of what was loaded for it; None for schemes of ccgym and of the system."""
+        """Hash of the loaded file; ``None`` for schemes of ccgym and of the system."""
         return None
 
     @property
     def provenance(self) -> Mapping[str, Any] | None:
-        """What results record about what was loaded for it."""
+        """The facts about the loaded file that results record."""
         return None
 
     @property
@@ -212,7 +212,7 @@ class Scheme(ABC):
 
     @property
     def style(self) -> SchemeStyle:
-        """Its label, color and marker; parameters are part of the label."""
+        """Label, color and marker; the label contains the parameters."""
         label, color, marker = self.drawn
         extra = ", ".join(f"{name} {_json_text(value)}" for name, value in self.settings.items())
         return SchemeStyle(key=self.key, label=f"{label} ({extra})" if extra else label, color=color, marker=marker)
@@ -231,14 +231,14 @@ def _file_text(value: Any) -> str:
 
 
 class ExternalScheme(Scheme):
-    """A transport that is not ours, with congestion control of its own: it runs on real paths only."""
+    """An external transport with its own congestion control. It runs only on real paths."""
 
     PREFIX: ClassVar[str]
-    """Beginning of its names."""
+    """Prefix of the names."""
     WHAT: ClassVar[str]
-    """What it is, for errors."""
+    """Description, for errors."""
     NO_PARAMETERS: ClassVar[str] = ""
-    """Why it takes no parameters, for errors."""
+    """Reason why there are no parameters, for errors."""
 
     @classmethod
     def claims(cls, name: str) -> bool:
@@ -258,7 +258,7 @@ class ExternalScheme(Scheme):
         return self.title.replace(":", "_")
 
     def _elsewhere(self) -> str:
-        """What sends such a flow outside of ccgym, for a hint; empty if nothing is worth a word."""
+        """Return a hint how to send such a flow without ccgym; empty if there is none."""
         return ""
 
     def _without_parameters(self, where: str) -> Self:
@@ -267,8 +267,8 @@ class ExternalScheme(Scheme):
                 "unknown-parameter",
                 f"{self.name} with parameters: {', '.join(self.params)}",
                 where=where,
-                expected=f"none: {self.NO_PARAMETERS}",
-                hint=f"our own {self.algorithm} has parameters: `ccgym schemes {self.algorithm}`",
+                expected=f"no parameters: {self.NO_PARAMETERS}",
+                hint=f"for ccgym's own {self.algorithm} with parameters, see `ccgym schemes {self.algorithm}`",
             )
         return self
 
@@ -276,28 +276,28 @@ class ExternalScheme(Scheme):
         if place == "endpoint":
             return ConfigError(
                 "scheme-unsuitable",
-                f"{self.name} is {self.WHAT}, not a flow over UDP of ours",
-                expected="a scheme of ours",
-                hint=f"{self._elsewhere()}`ccgym evaluate --backend emulated` runs both side by side",
+                f"{self.name} is {self.WHAT}, not a flow of ccgym over UDP",
+                expected="a scheme of ccgym",
+                hint=f"{self._elsewhere()}run both together with `ccgym evaluate --backend emulated`",
             )
         if place in ("real path", "real environment"):
             return None
-        ours = f"; our own {self.algorithm} runs anywhere" if self.algorithm in registry() else ""
+        ours = f", or use ccgym's own {self.algorithm}, which runs everywhere" if self.algorithm in registry() else ""
         return ConfigError(
             "scheme-unsuitable",
             f"{self.name} is {self.WHAT}, which cannot be simulated",
             expected="ccgym's own schemes, or a backend with real packets",
-            hint=f"it needs real packets: --backend emulated{ours}",
+            hint=f"use real packets: --backend emulated{ours}",
         )
 
     def described(self, kind: str, reason: str | None, reference: str, summary: str = "") -> dict[str, Any]:
-        """The scheme as :func:`ccgym.schemes.groups.descriptions` has ours.
+        """Describe the scheme as in :func:`ccgym.schemes.groups.descriptions`.
 
         Args:
-            kind: The field that tells it from others: ``kernel``.
-            reason: Why it is not available; None where it is.
-            reference: Where it is from.
-            summary: What it is; by default that it is available.
+            kind: The field that marks this kind of scheme: ``kernel``.
+            reason: Reason why the scheme is not available; ``None`` if it is available.
+            reference: Source of the scheme.
+            summary: Description. Default: the statement that the scheme is available.
         """
         label, color, marker = self.drawn
         return {
@@ -314,15 +314,15 @@ class ExternalScheme(Scheme):
 
 
 class Loaded(Described, Protocol):
-    """What is loaded from a file for a scheme."""
+    """An object that is loaded from a file for a scheme."""
 
     @property
     def given(self) -> str:
-        """What one types to get it."""
+        """The scheme as typed by the user."""
 
     @property
     def file_key(self) -> str:
-        """Its name in files."""
+        """Name in file names."""
 
 
 class FileScheme(Scheme):
@@ -331,7 +331,7 @@ class FileScheme(Scheme):
     @property
     @abstractmethod
     def loaded(self) -> Loaded:
-        """What was loaded."""
+        """The loaded object."""
 
     @property
     def title(self) -> str:

@@ -1,5 +1,5 @@
-"""How a scheme may be named and drawn: what one says of itself, and what is checked before a label reaches a terminal,
-and a color a figure.
+"""Names, colors and markers of schemes, and the checks before a label is printed to a terminal or a color is used in
+a figure.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from ccgym.errors import ConfigError, did_you_mean, shown
 MARKERS: Final = ".,ov^<>1234+x|_8spP*hHXDd"
 """Matplotlib's markers of one letter."""
 
-FLOW_COLORS: Final = ("#1f5fbf", "#2a8f4f", "#c8372d", "#b8860b", "#0e8c99", "#a0369c")
-"""Colors of flows 1, 2, …: Pantheon's cycle blue, green, red, yellow, cyan, magenta, darkened to be read on white."""
+FLOW_COLORS: Final = (
+    "#1f5fbf", "#2a8f4f", "#c8372d", "#b8860b", "#0e8c99", "#a0369c",
+    "#7fa8e8", "#7a4a1e", "#f08a5d", "#6d8b00", "#4a4a55", "#ee82c0",
+)  # fmt: skip
+"""Colors of flows 1, 2, …: Pantheon's blue, green, red, yellow, cyan, magenta, darkened; then six further colors."""
 
 MAX_LABEL: Final = 60
-"""Characters of a label; longer ones would leave no room in tables and legends."""
+"""Max characters of a label; longer labels do not fit in tables and legends."""
 
 _CSS: Final = """
 aliceblue antiquewhite aqua aquamarine azure beige bisque black blanchedalmond blue blueviolet brown burlywood
@@ -35,68 +38,66 @@ royalblue saddlebrown salmon sandybrown seagreen seashell sienna silver skyblue 
 springgreen steelblue tan teal thistle tomato turquoise violet wheat white whitesmoke yellow yellowgreen
 """
 COLOR_NAMES: Final = frozenset(_CSS.split())
-"""The color names of CSS (https://www.w3.org/TR/css-color-4/#named-colors), which matplotlib and browsers know."""
+"""Color names of CSS (https://www.w3.org/TR/css-color-4/#named-colors), which matplotlib and browsers support."""
 
 _HEX: Final = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 @dataclass(frozen=True)
 class SchemeStyle:
-    """How a scheme is named and drawn, the same in every table and figure."""
+    """Name, label, color and marker of a scheme, equal in all tables and figures."""
 
     key: str
-    """Its name in files, e.g. ``bbr``."""
+    """Name in file names, e.g. ``bbr``."""
     label: str
-    """Its label, e.g. ``TCP BBR``."""
+    """Label, e.g. ``TCP BBR``."""
     color: str
     marker: str
 
 
 class Described(Protocol):
-    """What a scheme that is not ccgym's own says of itself: a program, a policy, a class in Python."""
+    """Interface of the description of an external scheme: a program, a policy, a class in Python."""
 
     @property
     def title(self) -> str:
-        """Its name without parameters, folders and suffix."""
+        """Name without parameters, folders and suffix."""
 
     @property
     def label(self) -> str:
-        """Its name in tables and legends."""
+        """Name in tables and legends."""
 
     @property
     def color(self) -> str:
-        """Its color in figures."""
+        """Color in figures."""
 
     @property
     def marker(self) -> str:
-        """Its marker in figures."""
+        """Marker in figures."""
 
     @property
     def digest(self) -> str:
-        """Hash of what decides how it behaves, as far as that is known."""
+        """Hash of everything known that decides the behavior of the scheme."""
 
     def provenance(self) -> dict[str, Any]:
-        """What results record about it."""
+        """Return the facts about the scheme that results record."""
 
 
 def check_label(text: str) -> str:
-    """A label that may be printed on a terminal and drawn in a legend.
+    """Check a label that is printed to a terminal and drawn in a legend, and return it.
 
     Raises:
-        ConfigError: It is too long, or holds control characters or a dollar sign, which begins a formula.
+        ConfigError: The label is too long, or contains control characters or a dollar sign, which starts a formula.
     """
     if len(text) > MAX_LABEL or not text.isprintable() or "$" in text:
-        raise ConfigError(
-            "name-invalid", shown(text), expected=f"up to {MAX_LABEL} printable characters, none of them $"
-        )
+        raise ConfigError("name-invalid", shown(text), expected=f"at most {MAX_LABEL} printable characters without $")
     return text
 
 
 def check_text(text: str) -> str:
-    """A sentence that may be printed on a terminal.
+    """Check a sentence that is printed to a terminal, and return it.
 
     Raises:
-        ConfigError: It holds control characters.
+        ConfigError: The sentence contains control characters.
     """
     if not all(character.isprintable() or character == "\n" for character in text):
         raise ConfigError("name-invalid", shown(text), expected="printable characters")
@@ -104,10 +105,10 @@ def check_text(text: str) -> str:
 
 
 def check_color(text: str) -> str:
-    """A color that figures and pages can draw.
+    """Check a color of figures and pages, and return it.
 
     Raises:
-        ConfigError: It is not a color.
+        ConfigError: The text is not a color.
     """
     if text not in COLOR_NAMES and not _HEX.fullmatch(text):
         raise ConfigError(
@@ -120,10 +121,10 @@ def check_color(text: str) -> str:
 
 
 def check_marker(text: str) -> str:
-    """A marker that figures can draw.
+    """Check a marker of figures, and return it.
 
     Raises:
-        ConfigError: It is not a marker.
+        ConfigError: The text is not a marker.
     """
     if len(text) != 1 or text not in MARKERS:
         raise ConfigError("unknown-choice", shown(text), expected=f"one of matplotlib's markers {MARKERS}")

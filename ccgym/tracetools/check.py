@@ -1,9 +1,9 @@
-"""The detector that looks at every trace before it is used.
+"""Checks of every trace before it is used.
 
-A trace is easily wrong and never complains: mahimahi plays whatever integers it finds. One student
-report is an example. Its "50 Mbit/s, 10 ms" trace held 4,166 lines of ``1500``, the packet
-size, so the link delivered 4,166 packets at once and then nothing for one and a half seconds; the report's figures
-(0.6 Mbit/s, 1.5 s of delay) measured that, and not the schemes. :func:`check_trace` finds such mistakes and names them.
+A wrong trace causes no error in mahimahi, which plays all integers. An example is a student report: its
+"50 Mbit/s, 10 ms" trace contained 4,166 lines of ``1500``, the packet size. So the link delivered
+4,166 packets at once and then nothing for 1.5 s. The figures of the report (0.6 Mbit/s, 1.5 s of delay) described the
+trace, not the schemes. :func:`check_trace` finds such mistakes and explains them.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ PACKET_SIZES: Final = {
     1460: "the largest payload of a TCP segment in bytes",
     1448: "the payload of a TCP segment with timestamps, in bytes",
 }
-"""Numbers that are likely to be a packet size and unlikely to be meant as milliseconds."""
+"""Numbers that are probably a packet size, not milliseconds."""
 GAP_FLOOR_MS: Final = 100
-"""A wait of up to this long is never remarked on."""
+"""Gaps up to this duration are never reported."""
 GAP_RTTS: Final = 5
-"""Nor is one of up to this many round-trip times."""
+"""Gaps up to this number of RTTs are never reported."""
 BURST_SHARE: Final = 0.05
-"""More than this share of the lines at one instant is remarked on."""
+"""Fraction of lines at one time above which a burst is reported."""
 MAX_MEAN_RATE: Final = 10**12
-"""A mean rate above this, bits per second, is refused."""
+"""Max mean rate, bits per second; higher rates are an error."""
 RATE_TOLERANCE: Final = 0.05
-"""So is a mean rate that is further than this from the declared one, as a fraction of it."""
+"""Max relative difference between mean rate and declared rate; larger differences are reported."""
 
 _RATE_IN_NAME: Final = re.compile(r"(?<![0-9.])([0-9]+(?:\.[0-9]+)?)[ _-]?([kmg])(?:bps|bit)", re.IGNORECASE)
 _REMAKE: Final = "ccgym paths make constant --rate"
@@ -43,20 +43,20 @@ _REMAKE: Final = "ccgym paths make constant --rate"
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong, or strange, about a trace or a path."""
+    """One mistake or unusual property of a trace or a path."""
 
     severity: Severity
-    """``"error"``: results would be meaningless; ``"warning"``: make sure that it is meant."""
+    """``"error"``: results would be meaningless; ``"warning"``: check whether it is intended."""
     code: str
     """Stable name of the rule, such as ``"all-lines-equal"``."""
     message: str
-    """What was found, in one sentence."""
+    """The finding in one sentence."""
     cause: str
-    """What probably happened."""
+    """The probable cause."""
     remedy: str
-    """What to do."""
+    """The recommended action."""
     subject: str = ""
-    """Which trace or path."""
+    """Name of the trace or path."""
 
     def __str__(self) -> str:
         head = ": ".join(filter(None, (self.severity, self.subject, self.message)))
@@ -75,24 +75,24 @@ def check_trace(
     =================== ======== ==================================================================================
     code                severity when
     =================== ======== ==================================================================================
-    ``all-lines-equal`` error    every line names the same instant, so the link delivers all at once per period
-                                 (lines of ``1`` are mahimahi's usual notation for a rate, and one line is not a burst)
+    ``all-lines-equal`` error    all lines have the same time, so the link delivers all packets of a period at once
+                                 (except lines of ``1``, mahimahi's usual notation for a rate, and a single line)
     ``packet-size``     error    a single line that is a packet size
-    ``too-fast``        error    the mean rate is above 1 Tbit/s: more packets than a run can hold
+    ``too-fast``        error    the mean rate is above 1 Tbit/s: more packets than a run supports
     ``long-gap``        warning  nothing is delivered for more than 100 ms and more than 5 declared RTTs
-    ``burst``           warning  one instant holds more than 5 % of the lines
-    ``rate-mismatch``   warning  the mean rate is more than 5 % off the declared one, or off the one in the name
+    ``burst``           warning  more than 5 % of the lines have the same time
+    ``rate-mismatch``   warning  the mean rate differs by more than 5 % from the declared rate or the rate in the name
     =================== ======== ==================================================================================
 
     Args:
         trace: The trace, native or as milliseconds.
-        declared_rate: The rate it should have, with a unit. By default the rate in ``name``, if there is one, as in
+        declared_rate: Expected rate, with a unit. Default: the rate in ``name``, if there is one, as in
             ``50mbps_10ms.trace``.
-        declared_rtt: The path's round-trip time: text with a unit, or seconds.
-        name: The trace's name, for messages.
+        declared_rtt: RTT of the path: text with a unit, or seconds.
+        name: Name of the trace, for messages.
 
     Returns:
-        What was found, errors first; empty if nothing is wrong.
+        All findings, errors first; empty if nothing is wrong.
     """
     rate_bps = None if declared_rate is None else parse_rate(declared_rate)
     rtt_ns = None if declared_rtt is None else parse_time(declared_rtt)
@@ -100,7 +100,7 @@ def check_trace(
 
 
 def find_mistakes(trace: TraceLike, rate: int | None, rtt: int | None, *, name: str = "") -> list[Finding]:
-    """What :func:`check_trace` finds, with the rate in bits per second and the round-trip time in nanoseconds."""
+    """Return the findings of :func:`check_trace`; ``rate`` is in bits per second, ``rtt`` in nanoseconds."""
     times = times_of(trace).astype(np.int64)
     from_name = rate is None
     if from_name:
@@ -115,7 +115,7 @@ def find_mistakes(trace: TraceLike, rate: int | None, rtt: int | None, *, name: 
 
 
 def rate_in_name(name: str) -> int | None:
-    """Return the rate that a file name claims, in bits per second: ``"50mbps_10ms.trace"`` → 50,000,000."""
+    """Return the rate in a file name, in bits per second: ``"50mbps_10ms.trace"`` → 50,000,000."""
     match = _RATE_IN_NAME.search(name.replace("\\", "/").rsplit("/", 1)[-1])
     if match is None:
         return None
@@ -144,16 +144,16 @@ def _all_equal(lines: int, value: int, rate: int | None) -> Finding | None:
     period = f"{value / 1000:g} s" if value >= 1000 else f"{value} ms"
     message = (
         f"{what} {value}, so the link delivers {'one packet' if lines == 1 else f'{lines} packets at once'} every "
-        f"{period} and is shut in between"
+        f"{period} and nothing in between"
     )
     code = "all-lines-equal"
     if size is None:
         intended = format_rate(round(mean_rate_bps(lines, value)) if rate is None else rate)
         cause = (
-            "a line is the time of one delivery; every line has the same number, perhaps a duration, a delay or a size"
+            "a line is the time of one delivery; all lines have the same number, perhaps a duration, a delay or a size"
         )
         remedy = (
-            f"spread the deliveries with `{_REMAKE} {intended}`; if the burst is meant, list the trace in paths.yaml "
+            f"spread the deliveries with `{_REMAKE} {intended}`; if you want the burst, list the trace in paths.yaml "
             "with `intended: [all-lines-equal]`"
         )
     elif lines == 1:
@@ -164,8 +164,8 @@ def _all_equal(lines: int, value: int, rate: int | None) -> Finding | None:
         likely = format_rate(likely_rate(lines, value))
         meant = likely if rate is None else format_rate(rate)
         cause = (
-            f"{value} is {size}, but a line is a time in milliseconds; {lines} such packets a second are {likely}, so "
-            f"that a constant {meant} was probably meant"
+            f"{value} is {size}, but a line is a time in milliseconds; {lines} such packets per second are {likely}, "
+            f"so the intended rate is probably a constant {meant}"
         )
         remedy = f"make the trace with `{_REMAKE} {meant}`, or give the path rate='{meant}' instead of a trace"
     return Finding("error", code, message, cause, remedy)
@@ -180,7 +180,7 @@ def _too_fast(lines: int, period: int) -> Finding | None:
         "too-fast",
         f"the mean rate is {mean / 1e12:.4g} Tbit/s ({lines} packets every {period} ms), above "
         f"{MAX_MEAN_RATE / 1e12:g} Tbit/s",
-        cause=f"a line is one packet, and time does not move on; one second would be {mean / PACKET_BITS:.3g} packets",
+        cause=f"a line is one packet, and the times hardly increase; one second has {mean / PACKET_BITS:.3g} packets",
         remedy=f"make the trace with `{_REMAKE} RATE`",
     )
 
@@ -197,23 +197,23 @@ def _gap(times: np.typing.NDArray[np.int64], trace: TraceSummary, rtt: int | Non
         "long-gap",
         f"nothing is delivered for {gap} ms from {trace.largest_gap_at_ms} ms on"
         + (f" ({count} such gaps)" if count > 1 else "")
-        + f", longer than {limit_text} that pass without remark",
+        + f", longer than {limit_text} that are allowed",
         cause="an outage of a recorded or cellular trace; in others, times in the wrong unit or a missing part",
-        remedy="look at it with `ccgym paths show`; delays will contain the gap, whatever the scheme does",
+        remedy="look at the trace with `ccgym paths show`; the delays of all schemes will contain the gap",
     )
 
 
 def _burst(trace: TraceSummary) -> Finding | None:
     lines, burst = trace.lines, trace.largest_burst
-    # In a trace of a few milliseconds or lines every instant holds much; that says nothing.
+    # In a trace of a few milliseconds or lines, every time has a large fraction of the lines.
     if burst <= max(BURST_SHARE * lines, 2) or trace.period_ms < 20:
         return None
     return Finding(
         "warning",
         "burst",
         f"{burst} of {lines} lines ({burst / lines:.0%}) are at {trace.largest_burst_at_ms} ms",
-        cause="seconds where milliseconds belong, or a coarse clock, put many packets on one instant",
-        remedy="look at it with `ccgym paths show`; `ccgym paths convert` spreads times in seconds",
+        cause="times in seconds in place of milliseconds, or a coarse clock, give many packets the same time",
+        remedy="look at the trace with `ccgym paths show`; convert times in seconds with `ccgym paths convert`",
     )
 
 
@@ -225,26 +225,26 @@ def _rate(times: np.typing.NDArray[np.int64], rate: int | None, from_name: bool)
     ratio = mean / rate
     if abs(ratio - 1) <= RATE_TOLERANCE:
         return None
-    source = "its name says" if from_name else "declared are"
+    source = "but its name contains" if from_name else "but the declared rate is"
     causes = (
-        (8.0, "bytes were taken for bits"),
-        (1 / 8, "bits were taken for bytes"),
-        (1e3, "kilobits were taken for megabits"),
-        (1e-3, "kilobits were taken for megabits, or times are in microseconds"),
+        (8.0, "bytes were read as bits"),
+        (1 / 8, "bits were read as bytes"),
+        (1e3, "kilobits were read as megabits"),
+        (1e-3, "kilobits were read as megabits, or times are in microseconds"),
         (2.0**20 / 1e6, "a megabit was counted as 2²⁰ bits"),
     )
     cause = next((text for factor, text in causes if abs(ratio / factor - 1) <= 0.02), "")
     if not cause and abs(mean / (1e3 * PACKET_BITS) - 1) <= 0.001:
-        cause = "one line per millisecond is 12 Mbit/s, whatever rate was meant"
+        cause = "one line per millisecond is 12 Mbit/s, independent of the intended rate"
     if not cause and abs(lines - rate / PACKET_BITS) <= 1:
         cause = f"{lines} lines are one second at that rate, but the trace lasts {period} ms"
-    # Evenly spaced lines are those of a constant rate; in whole milliseconds their distances differ by one.
+    # Lines of a constant rate have equal distances, which differ by at most one in whole milliseconds.
     constant = lines > 1 and int(np.ptp(np.diff(times))) <= 1
-    remake = f"make the trace with `{_REMAKE} {format_rate(rate)}`" if constant else "make it again with that mean rate"
+    remake = f"make the trace with `{_REMAKE} {format_rate(rate)}`" if constant else "make it again with this mean rate"
     return Finding(
         "warning",
         "rate-mismatch",
         f"the mean rate is {mean / 1e6:.4g} Mbit/s (12 · {lines} lines / {period} ms), {source} {rate / 1e6:g} Mbit/s",
-        cause=cause or "the file and what is said about it do not belong together, or the trace starts slowly",
-        remedy=f"{remake}, or declare the rate that it has",
+        cause=cause or "the rate describes another file, or the trace starts slowly",
+        remedy=f"{remake}, or declare the real rate of the trace",
     )

@@ -1,10 +1,10 @@
-"""Making delivery traces of other formats.
+"""Conversion of other formats to delivery traces.
 
-Every format is a text file of columns separated by blanks, commas or semicolons. Empty lines, comments (``#``) and one
-heading line are skipped here, since other tools write them; the traces that come out have none.
+Every format is a text file of columns separated by spaces, commas or semicolons. Empty lines, comments (``#``) and one
+heading line are skipped, because other tools write them; the resulting traces have none.
 
 ================  ========================================  ============================================================
-format            a line is                                 comes from
+format            content of a line                         source
 ================  ========================================  ============================================================
 ``time-bytes``    time, bytes delivered since the line      packet captures, tunnel logs; also the two-column "traces"
                   before                                    that mahimahi rejects with "Invalid integer"
@@ -28,7 +28,7 @@ from ccgym.units import NS_PER_S, PACKET_BITS, PACKET_BYTES
 
 Format = Literal["time-bytes", "time-rate", "kbit-per-ms", "times"]
 TimeUnit = Literal["auto", "s", "ms"]
-"""Unit of the time column; ``auto`` decides by the numbers."""
+"""Unit of the time column; ``auto``: the numbers decide."""
 
 FORMATS: Final[tuple[str, ...]] = get_args(Format)
 
@@ -37,23 +37,23 @@ _MAX_MS: Final = 10**10
 
 
 def convert(text: str, form: str, *, time_unit: str = "auto", name: str = "input") -> Times:
-    """Convert text into the lines of a delivery trace.
+    """Convert text to the lines of a delivery trace.
 
-    Times are shifted so that the first is 0, except for format ``times``, which keeps them.
+    Times are shifted so that the first time is 0, except in the format ``times``.
 
     Args:
-        text: The whole file.
+        text: Content of the file.
         form: One of :data:`FORMATS`.
-        time_unit: ``"s"``, ``"ms"``, or ``"auto"``: seconds if any time has decimals or the whole spans less than
-            1000, else milliseconds.
-        name: The file's name, for messages.
+        time_unit: ``"s"``, ``"ms"``, or ``"auto"``: seconds if a time has decimals or the difference of last and first
+            time is below 1000, else milliseconds.
+        name: Name of the file, for messages.
 
     Returns:
         Milliseconds, non-decreasing, the last above 0.
 
     Raises:
-        ConfigError: An unknown format or unit.
-        TraceFormatError: A line that does not belong there, or too little data; ``where`` is ``name:line``.
+        ConfigError: The format or unit is unknown.
+        TraceFormatError: A line is invalid, or there is too little data; ``where`` is ``name:line``.
     """
     if form not in FORMATS:
         raise ConfigError(
@@ -75,7 +75,7 @@ def convert(text: str, form: str, *, time_unit: str = "auto", name: str = "input
             "trace-too-long",
             f"times that span {times[-1]:g} ms",
             expected=f"up to {_MAX_MS} ms",
-            hint="times count from 0 at the trace's start; is the time unit right?",
+            hint="check the time unit; times start at 0 at the start of the trace",
             where=name,
         )
     if form == "times":
@@ -87,7 +87,7 @@ def convert(text: str, form: str, *, time_unit: str = "auto", name: str = "input
 
 
 def _rows(text: str, columns: int, name: str) -> tuple[list[tuple[float, ...]], bool]:
-    """Read the numbers, and tell whether any time was written with decimals."""
+    """Return the numbers, and whether a time was written with decimals."""
     rows: list[tuple[float, ...]] = []
     decimals = False
     last = -math.inf
@@ -116,7 +116,7 @@ def _rows(text: str, columns: int, name: str) -> tuple[list[tuple[float, ...]], 
             raise TraceFormatError(
                 "trace-unsorted",
                 f"{values[0]:g} after {last:g}",
-                expected="a time not before the previous line's",
+                expected="a time that is not before the time of the previous line",
                 hint="sort the file by time",
                 where=f"{name}:{number}",
             )
@@ -128,7 +128,7 @@ def _rows(text: str, columns: int, name: str) -> tuple[list[tuple[float, ...]], 
 
 
 def _from_bytes(rows: list[tuple[float, float]], name: str) -> Times:
-    """One opportunity, at its time, for each 1500 bytes that have come together."""
+    """Return one opportunity for each 1500 bytes, at the time when their last byte was delivered."""
     total = np.cumsum([size for _, size in rows])
     lines = _affordable(total[-1] / PACKET_BYTES, name)
     reached = np.searchsorted(total, (np.arange(lines) + 1.0) * PACKET_BYTES - 1e-6, side="left")
@@ -137,7 +137,7 @@ def _from_bytes(rows: list[tuple[float, float]], name: str) -> Times:
 
 
 def _from_rates(rows: list[tuple[float, float]], name: str) -> Times:
-    """The last rate holds as long as the one before it did, or a second."""
+    """Convert rates; the last rate is as long as the rate before it, or one second if there is none."""
     steps: list[tuple[int, int]] = []
     for time, rate in rows:
         start = round(time * 1e6)
@@ -154,7 +154,7 @@ def _from_rates(rows: list[tuple[float, float]], name: str) -> Times:
 
 
 def _from_work(bits: np.typing.NDArray[np.float64], name: str) -> Times:
-    """As ``mm-rate-to-events``: accumulate, and write the millisecond of each 12,000th bit; the first line is 0 ms."""
+    """Convert as ``mm-rate-to-events``: return the millisecond of each 12,000th bit; the first line is 0 ms."""
     total = np.cumsum(bits)
     lines = _affordable(total[-1] / PACKET_BITS, name)
     reached = np.searchsorted(total, (np.arange(lines) + 1.0) * PACKET_BITS - 1e-6, side="left")
@@ -166,8 +166,8 @@ def _affordable(lines: float, name: str) -> int:
     if not 1 <= count <= MAX_LINES:
         raise TraceFormatError(
             "trace-too-long",
-            f"{count} packets of 1500 bytes altogether",
-            expected=f"1 to {MAX_LINES} of them",
+            f"{count} packets of 1500 bytes in total",
+            expected=f"1 to {MAX_LINES} packets",
             where=name,
         )
     return count
@@ -182,8 +182,8 @@ def _checked(times: np.typing.NDArray[np.float64], name: str) -> Times:
         raise TraceFormatError(
             "trace-empty",
             "a last opportunity at 0 ms",
-            expected="one after 0 ms, since the last line is the period",
-            hint="is the time unit right?",
+            expected="an opportunity after 0 ms, because the last line is the period",
+            hint="check the time unit",
             where=name,
         )
     return times.astype(np.uint64)

@@ -1,8 +1,8 @@
-"""Making delivery traces: constant, Poisson, stepped and synthetic cellular.
+"""Generation of delivery traces: constant, Poisson, stepped and synthetic cellular.
 
-Every function returns the lines of the trace, milliseconds as ``uint64``, and is a pure function of its arguments: the
-same seed gives the same trace on every machine. Randomness comes from PCG64's raw output, whose stream numpy
-guarantees, and not from numpy's distributions, whose streams it does not.
+Every function returns the lines of the trace, milliseconds as ``uint64``. It is a pure function of its arguments: the
+same seed results in the same trace on every machine. Random numbers are from the raw output of PCG64, because numpy
+guarantees this stream, but not the streams of its distributions.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Times = npt.NDArray[np.uint64]
 """The lines of a trace: non-decreasing milliseconds, the last one above zero."""
 
 DEFAULT_DURATION_NS: Final = 60 * NS_PER_S
-"""Pantheon's traces last 60 s."""
+"""Default duration: 60 s, the duration of Pantheon's traces."""
 MAX_LINES: Final = 50_000_000
-"""Traces with more lines than this are refused: 400 MB in memory."""
+"""Max number of lines of a trace: 400 MB in memory."""
 
 _COLD_START_GAP_MS: Final = 100
 _STEP_MS: Final = 20
@@ -32,18 +32,18 @@ _STEP_MS: Final = 20
 
 
 def constant(rate_bps: int, duration_ns: int = DEFAULT_DURATION_NS) -> Times:
-    """Evenly spaced opportunities from 0: the rule of Pantheon's constant-rate traces.
+    """Generate opportunities at equal distances from 0: the rule of Pantheon's constant-rate traces.
 
-    The rule is that of Indigo's ``generate_trace.py``: ``int(rate · duration / 12000 bit)`` lines, spread evenly over
-    the duration from 0 on, truncated to milliseconds. Carried out in the same floating point, it reproduces the
+    The rule is from Indigo's ``generate_trace.py``: ``int(rate · duration / 12000 bit)`` lines at equal distances over
+    the duration from 0 on, truncated to milliseconds. With the same floating-point operations, it reproduces the
     published 10, 50, 77.72, 100, 100.42 and 114.68 Mbit/s traces byte for byte.
 
     Args:
-        rate_bps: Bits per second, counting 1500 bytes per line.
-        duration_ns: Length in nanoseconds; 2 ms or more.
+        rate_bps: Bits per second, with 1500 bytes per line.
+        duration_ns: Duration in nanoseconds; at least 2 ms.
 
     Raises:
-        ConfigError: Fewer than two lines, or more than :data:`MAX_LINES`.
+        ConfigError: The trace would have fewer than two lines, or more than :data:`MAX_LINES`.
     """
     lines = _line_count(rate_bps * duration_ns // (PACKET_BITS * NS_PER_S), rate_bps, duration_ns)
     step = (duration_ns / NS_PER_MS) / lines
@@ -51,20 +51,20 @@ def constant(rate_bps: int, duration_ns: int = DEFAULT_DURATION_NS) -> Times:
 
 
 def poisson(rate_bps: int, duration_ns: int = DEFAULT_DURATION_NS, *, seed: int, cold_start_ns: int = 0) -> Times:
-    """Exponential gaps: the rule of Pantheon's ``-poisson`` traces.
+    """Generate exponential gaps: the rule of Pantheon's ``-poisson`` traces.
 
     After an optional cold start with one opportunity per 100 ms, opportunities follow with exponential gaps of mean
-    12000 bit / rate until the duration is reached; the one that reaches it is kept. The published files were made with
-    unknown seeds, so this rule reproduces their law, not their lines.
+    12000 bit / rate. The first opportunity at or after the duration is the last. The seeds of the published files are
+    unknown, so this rule reproduces their distribution, not their lines.
 
     Args:
         rate_bps: Bits per second after the cold start.
-        duration_ns: Length in nanoseconds.
+        duration_ns: Duration in nanoseconds.
         seed: Any non-negative integer.
-        cold_start_ns: Length of the slow beginning in nanoseconds; it recurs at every repetition of the trace.
+        cold_start_ns: Duration of the slow start in nanoseconds; it is part of every repetition of the trace.
 
     Raises:
-        ConfigError: As in :func:`constant`, or a cold start that is not shorter than the trace.
+        ConfigError: As in :func:`constant`, or the cold start is not shorter than the trace.
     """
     if cold_start_ns >= duration_ns:
         raise ConfigError(
@@ -86,16 +86,16 @@ def poisson(rate_bps: int, duration_ns: int = DEFAULT_DURATION_NS, *, seed: int,
 
 
 def stepped(steps: Sequence[tuple[int, int]], duration_ns: int = DEFAULT_DURATION_NS) -> Times:
-    """A rate that changes at given times.
+    """Generate a rate that changes at given times.
 
     Args:
-        steps: Pairs of start time in nanoseconds and rate in bits per second; the first starts at 0, times increase
-            strictly. A rate of 0 shuts the link.
-        duration_ns: Length in nanoseconds, beyond the last step. It is also the period: if the last opportunity comes
-            earlier, one is added at the end.
+        steps: Pairs of start time in nanoseconds and rate in bits per second. The first starts at 0, times increase
+            strictly. A rate of 0 closes the link.
+        duration_ns: Duration in nanoseconds, longer than the last start. It is also the period: if the last opportunity
+            is earlier, one is added at the end.
 
     Raises:
-        ConfigError: Steps out of order or beyond the duration, or too few or too many lines.
+        ConfigError: The steps are out of order or beyond the duration, or there are too few or too many lines.
     """
     starts = [start for start, _ in steps]
     if not steps or starts[0] != 0 or any(b <= a for a, b in itertools.pairwise(starts)):
@@ -125,26 +125,26 @@ def cellular(
     volatility: float = 0.4,
     outage_escape_hz: float = 10.0,
 ) -> Times:
-    """A doubly stochastic link after Sprout's model of cellular networks (Winstein et al., NSDI 2013, §3).
+    """Generate a doubly stochastic link after Sprout's model of cellular networks (Winstein et al., NSDI 2013, §3).
 
-    Opportunities are a Poisson process whose rate walks: every 20 ms it takes a Gaussian step. It is reflected at
-    twice the center; at zero it sticks, an outage that ends with the given rate. The volatility is Sprout's (σ = 200
-    packets/s per √s around 500 packets/s). Sprout's inference assumes that one outage per second ends; a walk made so
-    stands still for 30 % of the time, while recorded LTE does for 3 to 10 %, so the default here is 10 per second.
+    Opportunities are a Poisson process. Its rate is a random walk with a Gaussian step every 20 ms, reflected at twice
+    the center. At zero the walk stays there: an outage, which ends with the given rate. The volatility is Sprout's
+    (σ = 200 packets/s per √s around 500 packets/s). Sprout's inference assumes that one outage per second ends. Such a
+    walk is at zero for 30 % of the time, recorded LTE for 3 to 10 %; so the default of ccgym is 10 per second.
 
-    The trace has the given mean rate exactly. All of the walk is relative to its center, so the center is put where the
-    walk's mean is the rate that is asked for, and the number of opportunities is given: the times of a Poisson process
-    of which the number is known are those of that many independent draws. The last one is at the end of the trace.
+    The trace has exactly the given mean rate. The walk is relative to its center, so the center is chosen such that the
+    mean of the walk is the given rate. This also gives the number of opportunities. The times of a Poisson process with
+    a known number of events are independent draws. The last opportunity is at the end of the trace.
 
     Args:
         rate_bps: Mean rate of the trace, in bits per second.
-        duration_ns: Length and period in nanoseconds; a part of a millisecond is left out.
+        duration_ns: Duration and period in nanoseconds; fractions of a millisecond are omitted.
         seed: Any non-negative integer.
         volatility: Standard deviation of the walk after one second, as a fraction of the center; 0 to 10.
         outage_escape_hz: Rate at which outages end, per second; above 0.
 
     Raises:
-        ConfigError: A parameter out of range, or too few or too many lines.
+        ConfigError: A parameter is out of range, or there are too few or too many lines.
     """
     if not 0.0 <= volatility <= 10.0:
         raise ConfigError(
@@ -185,34 +185,34 @@ def _line_count(lines: int, rate_bps: int, duration_ns: int) -> int:
         raise ConfigError(
             "trace-empty",
             f"{what} delivers {lines} packets of 1500 bytes",
-            expected="a trace of two lines or more",
+            expected="a trace of at least two lines",
             hint="make the trace longer",
         )
     if lines > MAX_LINES:
         raise ConfigError(
             "trace-too-long",
             f"{what} delivers {lines} packets of 1500 bytes",
-            expected=f"a trace of up to {MAX_LINES} lines",
+            expected=f"a trace of at most {MAX_LINES} lines",
             hint="shorten the trace (it repeats), or give the path a rate instead of a trace",
         )
     return lines
 
 
 def _finish(times_ms: npt.NDArray[np.float64]) -> Times:
-    """Truncate to milliseconds, as every published generator does."""
+    """Truncate to milliseconds, like all published generators."""
     times = np.floor(times_ms).astype(np.uint64)
     if times.size == 0 or times[-1] == 0:
         raise ConfigError(
             "trace-empty",
             "a trace whose last opportunity is at 0 ms",
-            expected="an opportunity after 0 ms, since the last line is the period",
+            expected="an opportunity after 0 ms, because the last line is the period",
             hint="make the trace longer",
         )
     return times
 
 
 def _with_period(times_ms: npt.NDArray[np.float64], duration_ns: int) -> Times:
-    """Truncate, and add an opportunity at the end unless the last one is there already."""
+    """Truncate, and add an opportunity at the end if there is none."""
     end_ms = duration_ns // NS_PER_MS
     times = np.floor(times_ms).astype(np.uint64)
     if times.size == 0 or times[-1] + np.uint64(1) < end_ms:
@@ -223,7 +223,7 @@ def _with_period(times_ms: npt.NDArray[np.float64], duration_ns: int) -> Times:
 def _invert(
     targets: npt.NDArray[np.float64], work: npt.NDArray[np.float64], edges_ms: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """When a piecewise linear, non-decreasing amount of work reaches each target (of a flat stretch: its end)."""
+    """Return the times when piecewise linear, non-decreasing work reaches each target (in a flat part: its end)."""
     right = np.searchsorted(work, targets, side="right").clip(1, work.size - 1)
     left = right - 1
     when = edges_ms[left] + (targets - work[left]) / (work[right] - work[left]) * (edges_ms[right] - edges_ms[left])
@@ -231,7 +231,7 @@ def _invert(
 
 
 def _uniforms(seed: int) -> Iterator[float]:
-    """Uniform numbers in [0, 1) with 53 random bits each."""
+    """Yield uniform numbers in [0, 1) with 53 random bits each."""
     if seed < 0:
         raise ConfigError("out-of-range", f"seed {seed}", expected="a seed of zero or more")
     draw: Callable[[int], npt.NDArray[np.uint64]] = np.random.PCG64(seed).random_raw
@@ -240,6 +240,6 @@ def _uniforms(seed: int) -> Iterator[float]:
 
 
 def _gaussian(uniform: Iterator[float]) -> float:
-    """One standard normal number (Box and Muller, the cosine half)."""
+    """Return one standard normal number (Box and Muller, cosine part)."""
     radius = math.sqrt(-2.0 * math.log(1.0 - next(uniform)))
     return radius * math.cos(2.0 * math.pi * next(uniform))

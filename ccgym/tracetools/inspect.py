@@ -1,7 +1,7 @@
-"""What a trace delivers: rates, gaps, bursts, and capacity over time.
+"""Properties of a trace: rates, gaps, bursts, and capacity over time.
 
-All functions take the lines of a trace (milliseconds, ``uint64``) or a native trace, and treat it as mahimahi plays
-it: repeated forever with its last line as period.
+All functions accept the lines of a trace (milliseconds, ``uint64``) or a native trace. As in mahimahi, the trace is
+repeated without end, with its last line as the period.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ class TraceSummary:
     lines: int
     """Delivery opportunities per period."""
     period_ms: int
-    """The last line."""
+    """Value of the last line."""
     mean_rate_mbps: float
     """12 · lines / period: Mbit/s of full 1500-byte packets."""
     distinct_times: int
-    """Different instants among the lines."""
+    """Number of different times among the lines."""
     largest_gap_ms: int
-    """Longest wait between two opportunities, across the repetition too."""
+    """Longest gap between two opportunities, including the gap to the next repetition."""
     largest_gap_at_ms: int
-    """When that wait begins."""
+    """Start of this gap."""
     gap_percentiles_ms: tuple[float, float, float]
-    """50th, 95th and 99th percentile of the wait between successive opportunities."""
+    """50th, 95th and 99th percentile of the gaps between successive opportunities."""
     largest_burst: int
-    """Most opportunities in one millisecond."""
+    """Max number of opportunities in one millisecond."""
     largest_burst_at_ms: int
-    """That millisecond."""
+    """Millisecond with this number."""
     bin_ms: int
     """Width of the bins of the rate percentiles."""
     rate_percentiles_mbps: tuple[float, float, float]
     """5th, 50th and 95th percentile of the rate per bin, over one period."""
     stalled_share: float
-    """Share of the period spent in waits of more than 100 ms."""
+    """Fraction of the period in gaps of more than 100 ms."""
 
 
 def times_of(trace: TraceLike) -> npt.NDArray[np.uint64]:
@@ -85,7 +85,7 @@ def times_of(trace: TraceLike) -> npt.NDArray[np.uint64]:
 
 
 def opportunities_before(times_ms: npt.NDArray[np.uint64], at_ms: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Count the opportunities at instants strictly before each of the given milliseconds, repetitions included."""
+    """Count the opportunities strictly before each of the given milliseconds, including repetitions."""
     times = times_ms.astype(np.int64)
     last = np.asarray(at_ms, dtype=np.int64) - 1
     period = int(times[-1])
@@ -97,13 +97,13 @@ def opportunities_before(times_ms: npt.NDArray[np.uint64], at_ms: npt.ArrayLike)
 def binned_rates(
     trace: TraceLike, bin_ms: int, duration_ms: int | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Rate per bin.
+    """Return the rate per bin.
 
     Args:
         trace: The trace.
-        bin_ms: Width of a bin, 1 ms or more.
-        duration_ms: How long to play the trace; by default one period, and not the first, since a line that equals the
-            period falls on the beginning of the next. The last bin is cut short at the end.
+        bin_ms: Width of a bin, at least 1 ms.
+        duration_ms: Duration of the played trace. Default: one period, but not the first, because a line equal to the
+            period is at the start of the next period. The last bin ends at the duration.
 
     Returns:
         The edges of the bins in milliseconds (one more than bins), and Mbit/s of full packets per bin.
@@ -120,11 +120,11 @@ def summarize(trace: TraceLike, bin_ms: int | None = None) -> TraceSummary:
 
     Args:
         trace: The trace.
-        bin_ms: Bin of the rate percentiles; by default 500 ms, Pantheon's, or a tenth of a shorter period.
+        bin_ms: Bin of the rate percentiles. Default: 500 ms as in Pantheon, or a tenth of a shorter period.
     """
     times = times_of(trace).astype(np.int64)
     period = int(times[-1])
-    # The first line is also the wait since the end of the previous repetition.
+    # The first line is also the gap since the end of the previous repetition.
     gaps = np.diff(times, prepend=0)
     widest = int(gaps.argmax())
     instants, counts = np.unique(times, return_counts=True)
@@ -150,24 +150,24 @@ def summarize(trace: TraceLike, bin_ms: int | None = None) -> TraceSummary:
 
 
 def mean_rate_bps(lines: int, period_ms: int) -> float:
-    """Mean rate of a trace in bits per second of full 1500-byte packets: 12000 · lines / period."""
+    """Return the mean rate of a trace in bits per second of full 1500-byte packets: 12000 · lines / period."""
     return 1e3 * PACKET_BITS * lines / period_ms
 
 
 def capacity_steps(trace: TraceLike, duration_ns: int | None = None) -> tuple[tuple[int, int], ...]:
-    """Describe a trace as a rate that changes in steps: what an oracle may know of it.
+    """Describe a trace as a rate that changes in steps: the information that an oracle can have.
 
-    Bins are 500 ms, or as wide as fifty packets take at the mean rate. Neighbors are merged while their counts differ
-    by no more than chance explains (three standard deviations of a Poisson count), so that a constant or Poisson trace
-    becomes one step, a cold start two, and a recorded cellular trace many.
+    Bins are 500 ms, or as wide as the time of fifty packets at the mean rate. Neighbors are merged if the difference of
+    their counts can be random (three standard deviations of a Poisson count). So a constant or Poisson trace becomes
+    one step, a cold start two steps, and a recorded cellular trace many steps.
 
     Args:
         trace: The trace.
-        duration_ns: How long the description must last; by default one period. If one step suffices, it is the mean
+        duration_ns: Duration of the description. Default: one period. If one step is enough, it is the mean
             rate.
 
     Returns:
-        Pairs of start in nanoseconds, the first 0, and bits per second.
+        Pairs of start in nanoseconds (the first is 0) and bits per second.
     """
     times = times_of(trace)
     period = int(times[-1])
@@ -186,7 +186,7 @@ def capacity_steps(trace: TraceLike, duration_ns: int | None = None) -> tuple[tu
         if segments:
             begin, wide, total = segments[-1]
             likely = total * width / wide
-            # Both counts are chance; so is their difference, with the sum of their variances.
+            # Both counts are random, so the variance of their difference is the sum of their variances.
             if abs(count - likely) <= 3.0 * max(1.0, likely * (1.0 + width / wide)) ** 0.5:
                 segments[-1] = (begin, wide + width, total + count)
                 continue
@@ -204,6 +204,6 @@ def sparkline(trace: TraceLike, width: int = 72) -> str:
     edges = np.linspace(0, period, columns + 1).astype(np.int64)
     counts = np.diff(opportunities_before(times, edges + period)) / np.maximum(1, np.diff(edges))
     top = float(counts.max()) or 1.0
-    # Something rather than nothing must be visible, so that a blank means an outage.
+    # Small rates must be visible, so that a space means an outage.
     levels = np.ceil(counts / top * (len(_BLOCKS) - 1)).astype(int)
     return "".join(_BLOCKS[level] for level in levels)

@@ -1,4 +1,4 @@
-"""Reading and writing trace files. The parser is native: what it accepts, mahimahi accepts."""
+"""Reading and writing of trace files. The parser is native and accepts only files that mahimahi accepts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ccgym import _core
 
 MAX_FILE_BYTES: Final = 512 * 2**20
-"""Larger files are refused."""
+"""Max size of a file, bytes."""
 
 
 def parse_trace(text: bytes | str, name: str) -> _core.Trace:
@@ -24,10 +24,10 @@ def parse_trace(text: bytes | str, name: str) -> _core.Trace:
 
     Args:
         text: One integer per line, milliseconds, non-decreasing, the last one above 0.
-        name: The name that errors and link logs show, usually the file's.
+        name: Name in errors and link logs, usually the name of the file.
 
     Raises:
-        TraceFormatError: What mahimahi would refuse too, with the line and the probable mistake.
+        TraceFormatError: mahimahi would refuse the text, too; the error has the line and the probable mistake.
         PlatformError: The native module is not built.
     """
     try:
@@ -37,7 +37,7 @@ def parse_trace(text: bytes | str, name: str) -> _core.Trace:
 
 
 def trace_from_times(times_ms: npt.ArrayLike, name: str) -> _core.Trace:
-    """Make a trace of an array of milliseconds; errors as in :func:`parse_trace`."""
+    """Make a trace from an array of milliseconds; errors as in :func:`parse_trace`."""
     array = np.asarray(times_ms)
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu" or (array < 0).any():
         raise TraceFormatError(
@@ -57,10 +57,10 @@ def read_trace(path: str | os.PathLike[str], name: str | None = None) -> _core.T
 
     Args:
         path: The file.
-        name: The name that link logs show; by default the file's.
+        name: Name in link logs. Default: the name of the file.
 
     Raises:
-        PathNotFoundError: No such file.
+        PathNotFoundError: The file does not exist.
         TraceFormatError: See :func:`parse_trace`; ``where`` is ``file:line``.
         PlatformError: The file cannot be read, or the native module is not built.
     """
@@ -96,12 +96,12 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def trace_text(times_ms: npt.NDArray[np.uint64]) -> bytes:
-    """Return the file of a trace: one number per line, with a newline at the end."""
+    """Return the text of a trace file: one number per line, with a newline at the end."""
     return ("\n".join(map(str, times_ms.tolist())) + "\n").encode("ascii")
 
 
 def write_trace(path: str | os.PathLike[str], times_ms: npt.NDArray[np.uint64]) -> None:
-    """Write a trace file; it appears complete or not at all. Missing folders are made.
+    """Write a trace file, either completely or not at all. Missing folders are created.
 
     Raises:
         PlatformError: The file cannot be written.

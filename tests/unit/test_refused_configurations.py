@@ -156,6 +156,7 @@ AGENTS: dict[str, list[tuple[str, str]]] = {
 ARGUMENTS: list[tuple[str, dict[str, Any]]] = [
     ("unit-missing at rtt", {"rate": "12mbps", "rtt": 15}),
     ("unit-missing at rtt", {"rate": "12mbps", "rtt": 0.015}),
+    ("unit-missing at rtt", {"rate": "12mbps", "rtt": "15"}),
     ("unit-missing at jitter", {"rate": "12mbps", "rtt": "20ms", "jitter": 1}),
     ("unit-missing at rate", {"rate": 50, "rtt": "1ms"}),
     ("out-of-range at rtt", {"rate": "50mbps", "rtt": -1}),

@@ -282,7 +282,7 @@ def test_a_name_is_no_trace() -> None:
 
 def test_detector_names_causes_of_a_wrong_rate() -> None:
     per_ms = trace(*range(1, 60_001))
-    for rate, part in (("50mbps", "one line per millisecond is 12"), ("96mbps", "bits were taken for bytes")):
+    for rate, part in (("50mbps", "one line per millisecond is 12"), ("96mbps", "bits were read as bytes")):
         assert part in check_trace(per_ms, rate)[0].cause
     second = generate.constant(50_000_000, 10**9)
     assert "one second at that rate" in check_trace((second * 5).astype(np.uint64), "50mbps")[0].cause

@@ -46,3 +46,8 @@ def decimals(text: str, digits: int = 2, scale: float = 1.0) -> str:
 def sentence(text: str) -> str:
     """Return the first sentence of a text."""
     return re.split(r"(?<=\.)\s", " ".join(text.split()), maxsplit=1)[0].replace("``", "`")
+
+
+def uncapitalized(text: str) -> str:
+    """A text to stand behind a colon; abbreviations and names of people keep their capital."""
+    return text if re.match(r"[A-Z][A-Z0-9]|\w+'s ", text) else text[:1].lower() + text[1:]

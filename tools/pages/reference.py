@@ -33,13 +33,14 @@ from ccgym.experiments.catalogue import load_catalogue
 from ccgym.experiments.expand import conditions
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.metrics import METRICS, Metric
+from ccgym.experiments.metrics.base import OverTime
 from ccgym.experiments.spec import ExperimentSet
 from ccgym.invocation import COMMANDS
 from ccgym.report.figures import figures_of
 from ccgym.training.algorithms import config as algorithms
 from ccgym.training.config import DeploymentConfig, EvaluationConfig, PolicyStyle, TrainingConfig
 from ccgym.units import format_rate, format_time
-from pages.markdown import ROOT, between, code, sentence, table
+from pages.markdown import ROOT, between, code, sentence, table, uncapitalized
 
 SECTIONS = {
     "training": TrainingConfig,
@@ -89,7 +90,7 @@ def parameter(name: str, schema: dict[str, Any], required: bool) -> str:
         notes.append(f"default {quantity(schema['default'], schema)}")
     shown = f" ({'; '.join(notes)})" if notes else ""
     help_text = " ".join(schema.get("description", "").split()).rstrip(".")
-    return f"`{name}`{shown}" + (f": {help_text[:1].lower()}{help_text[1:]}" if help_text else "")
+    return f"`{name}`{shown}" + (f": {uncapitalized(help_text)}" if help_text else "")
 
 
 def words_of(schema: dict[str, Any]) -> list[str]:
@@ -274,7 +275,7 @@ def options(model: type[BaseModel], *without: str) -> str:
     own = dict.fromkeys(name for kind in bases for name in field_meanings(kind))
     fields = {name: model.model_fields[name] for name in own if name in model.model_fields and name not in without}
     return ". ".join(
-        f"`{field.alias or name}`: {meanings[name][:1].lower()}{meanings[name][1:]}".rstrip(".").replace("``", "`")
+        f"`{field.alias or name}`: {uncapitalized(meanings[name])}".rstrip(".").replace("``", "`")
         for name, field in fields.items()
     )
 
@@ -308,13 +309,17 @@ def written(value: Any) -> str:
 
 
 def module_says(kind: type[Any]) -> str:
-    """The first sentence of the module of a class."""
-    return sentence(inspect.getdoc(sys.modules[kind.__module__]) or "")
+    """The first sentence of the module of a class, without the name in front of a colon."""
+    return re.sub(r"^[^:.]+: ", "", sentence(inspect.getdoc(sys.modules[kind.__module__]) or "")).rstrip(".")
 
 
 def experiment_metrics() -> list[str]:
-    """What experiments measure."""
-    rows = [(code(name), module_says(kind), options(kind, *Metric.model_fields)) for name, kind in METRICS.items()]
+    """What experiments measure; the page explains the options that most metrics share."""
+    shared = {kind: OverTime if issubclass(kind, OverTime) else Metric for kind in METRICS.values()}
+    rows = [
+        (code(name), module_says(kind), ". ".join(filter(None, (options(kind, *shared[kind].model_fields),
+         "`flows`, `from`, `to`" if shared[kind] is OverTime else "")))) for name, kind in METRICS.items()
+    ]  # fmt: skip
     return table(["Metric", "What it is", "Options"], rows)
 
 
@@ -336,8 +341,8 @@ def metrics() -> list[str]:
         for one in DEFINITIONS.values()
     ]  # fmt: skip
     for name, kind in METRICS.items():
-        unit, what = kind.model_fields["unit"].default, module_says(kind).partition(": ")[2]
-        rows.append((code(name), "run", kind.LAYER, unit, better[kind.BETTER], what))
+        unit = kind.model_fields["unit"].default
+        rows.append((code(name), "run", kind.LAYER, unit, better[kind.BETTER], module_says(kind)))
     return table(["Metric", "of", "layer", "unit", "better", "What it is"], rows)
 
 

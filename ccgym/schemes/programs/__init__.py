@@ -1,8 +1,8 @@
 """External programs as schemes: ``program:NAME``, ``program:FILE.yaml``, ``program:PATH/TO/wrapper.py``
-(``docs/guides/external-programs.md``). They run on real paths only.
+(``docs/guides/external-programs.md``). External programs run only on real paths.
 
 ===============  ==============================================================================
-``declaration``  sender and receiver as YAML; those that come with ccgym: ``schemes/programs/``
+``declaration``  sender and receiver as YAML; declarations included in ccgym: ``schemes/programs/``
 ``wrapper``      Pantheon's wrapper scripts, unchanged
 ===============  ==============================================================================
 """
@@ -26,32 +26,32 @@ from ccgym.schemes.style import Described
 
 
 class Program(Described, Protocol):
-    """A sender and a receiver that did not come from ccgym."""
+    """An external sender and receiver."""
 
     @property
     def name(self) -> str:
-        """What stands after the prefix once it was checked: its name, or an absolute path."""
+        """Text after the prefix in a checked scheme: a name or an absolute path."""
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
-        """Raise :class:`~ccgym.errors.ConfigError` unless it takes these parameters."""
+        """Raise :class:`~ccgym.errors.ConfigError` if the program does not accept these parameters."""
 
     def why_unavailable(self) -> str | None:
-        """What this machine lacks; None if nothing."""
+        """Return what is missing on this machine; ``None`` if nothing is missing."""
 
     def words(self, params: Mapping[str, Any]) -> ProgramWords:
-        """What to start, after everything that has to be done before.
+        """Prepare the program and return the commands to start.
 
         Raises:
-            RealPathError: That failed.
+            RealPathError: The preparation failed.
         """
 
 
 def find(name: str, where: str = "") -> Program:
-    """The program of a name or a path.
+    """Find the program of a name or a path.
 
     Raises:
-        SchemeNotFoundError: There is none.
-        ConfigError: Its file cannot be used.
+        SchemeNotFoundError: The program does not exist.
+        ConfigError: The file of the program cannot be used.
     """
     if "/" not in name and not name.endswith((".yaml", ".py")):
         file = declaration.packaged().get(name)
@@ -68,13 +68,13 @@ def find(name: str, where: str = "") -> Program:
         "unknown-scheme",
         f"there is no program {shown(name)}",
         where=where,
-        expected=f"{', '.join(known)}, or the path of a YAML file or of one of Pantheon's wrappers, with a slash",
+        expected=f"{', '.join(known)}, or the path (with a slash) of a YAML file or of a Pantheon wrapper",
         hint=did_you_mean(ExternalProgram.PREFIX + name, known, "see docs/guides/external-programs.md"),
     )
 
 
 class ExternalProgram(ExternalScheme):
-    """A program that did not come from ccgym."""
+    """An external program as a scheme."""
 
     PREFIX = "program:"
     TYPED = "program:NAME"
@@ -84,7 +84,7 @@ class ExternalProgram(ExternalScheme):
 
     @classmethod
     def parts(cls, text: str) -> list[str] | None:
-        # A path may hold a colon.
+        # A path can contain a colon.
         if not cls.claims(text):
             return None
         name, *settings = re.split(r":(?=[^:=/]+=)", text)
@@ -97,7 +97,7 @@ class ExternalProgram(ExternalScheme):
 
     @property
     def program(self) -> Program:
-        """Its sender and receiver."""
+        """Sender and receiver of the program."""
         return find(self.name.removeprefix(self.PREFIX))
 
     def why_unavailable(self) -> str | None:
@@ -133,12 +133,12 @@ class ExternalProgram(ExternalScheme):
 
 
 def packaged() -> list[DeclaredProgram]:
-    """Those that come with ccgym."""
+    """Return the programs that are declared in ccgym."""
     return [declaration.load(file, name) for name, file in declaration.packaged().items()]
 
 
 def descriptions() -> list[dict[str, Any]]:
-    """Those that come with ccgym, as :func:`ccgym.schemes.groups.descriptions` has ours."""
+    """Describe the programs that are declared in ccgym as in :func:`ccgym.schemes.groups.descriptions`."""
     rows = []
     for program in packaged():
         scheme, declared = ExternalProgram(ExternalProgram.PREFIX + program.name), program.declared
@@ -149,12 +149,12 @@ def descriptions() -> list[dict[str, Any]]:
 
 
 def findings() -> list[Finding]:
-    """Which of those that come with ccgym work here."""
+    """Check which of the programs declared in ccgym are available on this machine."""
     found = []
     for program in packaged():
         version, name = program.version(), ExternalProgram.PREFIX + program.name
         if version is None:
-            found.append(Finding(name, "warn", f"not here: {program.declared.summary}", program.declared.install))
+            found.append(Finding(name, "warn", f"not available: {program.declared.summary}", program.declared.install))
         else:
             found.append(Finding(name, "ok", version))
     return found

@@ -1,4 +1,4 @@
-"""Programs as YAML: the words that start sender and receiver, and what is known about them."""
+"""External programs as YAML: the commands that start sender and receiver, and facts about the program."""
 
 from __future__ import annotations
 
@@ -24,58 +24,58 @@ from ccgym.schemes.style import check_color, check_label, check_marker, check_te
 FILLED_BY_RUN: Final = frozenset({"port", "address", "seconds"})
 """Placeholders that a run fills in."""
 FILLED_HERE: Final = frozenset({"here", "python"})
-"""Placeholders that are known before: the file's own folder, and the Python that runs ccgym."""
+"""Placeholders that are known before a run: the folder of the file, and the Python that runs ccgym."""
 
 VERSION_TIMEOUT_S: Final = 10.0
-"""How long a program may take to say its version, seconds."""
+"""Max time for a program to print its version, seconds."""
 MAX_FILE_BYTES: Final = 2**24
-"""Files of a program are hashed up to this size."""
+"""Max size of the files of a program that are hashed, bytes."""
 
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _VALUE: Final = re.compile(r"[\w.,%+-]+")
 
 
 class Parameter(Strict):
-    """A word of the command lines that a user may choose."""
+    """A word of the command lines that users can choose."""
 
     default: str
-    """Its default."""
+    """Default value."""
     help: Annotated[str, AfterValidator(check_text)]
-    """What it is."""
+    """Description."""
     choices: tuple[str, ...] = ()
-    """What it may be; empty: any word."""
+    """Allowed values; empty: any word."""
 
 
 class Declaration(Strict):
     """A sender and a receiver.
 
-    Each word of a command may hold ``{port}``, at which one of them listens, ``{address}``, of the one that listens,
-    ``{seconds}``, whole and longer than the flow, ``{here}``, the folder of this file, ``{python}``, the Python that
-    runs ccgym, and parameters.
+    The words of a command can contain placeholders: ``{port}`` and ``{address}`` of the end that listens, ``{seconds}``
+    (a whole number, longer than the flow), ``{here}`` (the folder of this file), ``{python}`` (the Python that runs
+    ccgym), and parameters.
     """
 
     label: Annotated[str, AfterValidator(check_label)]
-    """Its name in tables and legends."""
+    """Name in tables and legends."""
     summary: Annotated[str, AfterValidator(check_text)]
-    """What it is, in a few words."""
+    """Description in a few words."""
     reference: Annotated[str, AfterValidator(check_text)] = ""
-    """Where it is from, and its license; of one of your own nothing."""
+    """Source and license; empty for a user's own program."""
     color: Annotated[str, AfterValidator(check_color)] = "dimgray"
-    """Its color in figures."""
+    """Color in figures."""
     marker: Annotated[str, AfterValidator(check_marker)] = "1"
-    """Its marker in figures."""
+    """Marker in figures."""
     parameters: Mapping[str, Parameter] = Field(default_factory=dict)
-    """What a user may choose, by name."""
+    """Parameters of the program, by name."""
     listens: End = "receiver"
-    """The end that is started first, and listens."""
+    """The end that starts first and listens."""
     sender: tuple[str, ...] = Field(min_length=1)
-    """The command that sends, without pause, until it is ended."""
+    """The command that sends without pause until it is terminated."""
     receiver: tuple[str, ...] = Field(min_length=1)
-    """The command that receives, until it is ended."""
+    """The command that receives until it is terminated."""
     version: tuple[str, ...] = Field(min_length=1)
-    """The command that prints its version; it fails where the program is not there."""
+    """The command that prints the version; it fails if the program is not installed."""
     install: Annotated[str, AfterValidator(check_text)] = ""
-    """How to get it; of one of your own nothing."""
+    """Instructions for the installation; empty for a user's own program."""
 
     @model_validator(mode="after")
     def _placeholders(self) -> Declaration:
@@ -86,7 +86,7 @@ class Declaration(Strict):
                 "duplicate",
                 f"parameters {', '.join(sorted(taken))}",
                 where="parameters",
-                expected="names that no placeholder has already",
+                expected="names that are not placeholders",
             )
         everything = FILLED_BY_RUN | FILLED_HERE | own
         for key, allowed, needed in (
@@ -106,11 +106,11 @@ class Declaration(Strict):
             if missing := sorted(needed - there):
                 raise ConfigError(
                     "key-missing",
-                    f"no {{{missing[0]}}} in it",
+                    f"no {{{missing[0]}}} in the command",
                     where=key,
-                    expected="the place of its peer among its words"
+                    expected="port and address of the other end"
                     if key == connects
-                    else "the port at which it listens",
+                    else "the port at which the program listens",
                 )
         for name, parameter in self.parameters.items():
             _check_value(name, parameter, parameter.default, f"parameters.{name}.default")
@@ -127,27 +127,27 @@ class DeclaredProgram:
 
     @property
     def title(self) -> str:
-        """Its name without folders and suffix."""
+        """Name without folders and suffix."""
         return Path(self.name).stem
 
     @property
     def label(self) -> str:
-        """Its name in tables and legends."""
+        """Name in tables and legends."""
         return self.declared.label
 
     @property
     def color(self) -> str:
-        """Its color in figures."""
+        """Color in figures."""
         return self.declared.color
 
     @property
     def marker(self) -> str:
-        """Its marker in figures."""
+        """Marker in figures."""
         return self.declared.marker
 
     @property
     def digest(self) -> str:
-        """Hash of the file, of those in its folder that its words name, and of the version."""
+        """Hash of the file, of the files ``{here}…`` in its commands, and of the version."""
         words = [*self.declared.sender, *self.declared.receiver]
         files = {self.file, *(Path(self._fill(word)) for word in words if word.startswith("{here}"))}
         hashed = hashlib.sha256((self.version() or "").encode())
@@ -160,7 +160,7 @@ class DeclaredProgram:
         return hashed.hexdigest()
 
     def provenance(self) -> dict[str, Any]:
-        """What results record about it."""
+        """Return the facts about the program that results record."""
         words = {"sender": list(self.declared.sender), "receiver": list(self.declared.receiver)}
         return {
             "program": self.title,
@@ -185,18 +185,18 @@ class DeclaredProgram:
             _check_value(name, known[name], str(value), where)
 
     def version(self) -> str | None:
-        """The first line of what it says of its version; None where it is not here."""
+        """Return the first line of the program's version; ``None`` if the program is not installed."""
         return _version(self._filled(self.declared.version), os.environ.get("PATH", ""))
 
     def why_unavailable(self) -> str | None:
-        """What this machine lacks; None if nothing."""
+        """Return what is missing on this machine; ``None`` if nothing is missing."""
         if self.version() is not None:
             return None
-        how = self.declared.install or f"`{' '.join(self._filled(self.declared.version))}` has to run"
+        how = self.declared.install or f"`{' '.join(self._filled(self.declared.version))}` must succeed"
         return f"there is no {self.title} here ({how})"
 
     def words(self, params: Mapping[str, Any]) -> ProgramWords:
-        """The words, with parameters."""
+        """Return the commands, with parameters."""
         chosen = {name: parameter.default for name, parameter in self.declared.parameters.items()}
         chosen.update((name, str(value)) for name, value in params.items())
         sender, receiver = (self._filled(words, chosen) for words in (self.declared.sender, self.declared.receiver))
@@ -211,16 +211,16 @@ class DeclaredProgram:
 
 
 def packaged() -> dict[str, Path]:
-    """The files of the programs that come with ccgym, by name."""
+    """Return the files of the programs declared in ccgym, by name."""
     folder = (Path(__file__).parents[2] / "_data" / "programs").resolve()
     return {file.stem: file for file in sorted(folder.glob("*.yaml"))}
 
 
 def load(file: Path, name: str) -> DeclaredProgram:
-    """The program of a YAML file.
+    """Load the program of a YAML file.
 
     Raises:
-        ConfigError: The file cannot be read, or does not say what it must.
+        ConfigError: The file cannot be read or is invalid.
     """
     return DeclaredProgram(name, file.absolute(), load_model(file, Declaration))
 
@@ -239,13 +239,13 @@ def _check_value(name: str, parameter: Parameter, value: str, where: str) -> Non
             "text-malformed",
             f"{name} is {shown(value)}",
             where=where,
-            expected="letters, digits, and some of _ . , % + -",
+            expected="letters, digits and the characters _ . , % + -",
         )
 
 
 @lru_cache(maxsize=64)
 def _version(words: Sequence[str], search_path: str) -> str | None:
-    """The answer, kept: programs do not change while a command runs. What is found depends on the search path."""
+    """Return the version, cached per search path, because programs do not change while a command runs."""
     try:
         answer = ask(words, VERSION_TIMEOUT_S, "asking for a version")
     except RealPathError:

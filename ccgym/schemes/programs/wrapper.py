@@ -1,9 +1,9 @@
 """Pantheon's wrapper scripts, unchanged: executable files with the sub-commands ``deps``, ``run_first``, ``setup``,
 ``setup_after_reboot``, ``sender`` and ``receiver`` (StanfordSNR/pantheon, ``src/wrappers``).
 
-``deps`` prints the Debian packages that it needs; none is ever installed here. ``setup`` is run once for each content
-of the file, ``setup_after_reboot`` once per boot, both before the first flow; which were done is kept in ``programs/``
-of the cache folder.
+``deps`` prints the required Debian packages; ccgym never installs packages. ``setup`` runs once for each content of
+the file, ``setup_after_reboot`` once per boot, both before the first flow. The cache folder ``programs/`` records which
+of them have run.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from ccgym.files import UnreadableError, atomic_write, read_bytes, read_json
 from ccgym.schemes.style import check_color, check_label, check_marker
 
 MAX_BYTES: Final = 2**20
-"""Larger wrappers are refused."""
+"""Max size of a wrapper, bytes."""
 TIMEOUTS_S: Final = {"deps": 20.0, "run_first": 20.0, "setup_after_reboot": 120.0, "setup": 3600.0}
-"""How long each sub-command may take, seconds; ``setup`` may compile."""
+"""Max time of each sub-command, seconds; ``setup`` may compile."""
 STYLES: Final = "config.yml"
-"""Pantheon's file with names, colors and markers of schemes: next to the wrapper, or one folder above, as there."""
+"""Pantheon's file with names, colors and markers of schemes: in the wrapper's folder, or in the folder above."""
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
-"""The kernel draws it again at each boot."""
+"""File with an id that the kernel draws at every boot."""
 
 _READY: Final[dict[str, ProgramWords]] = {}
-"""What to start, by digest, of those that were made ready by this process."""
+"""Commands of the wrappers that this process has prepared, by digest."""
 _ONE_AT_A_TIME: Final = threading.Lock()
 
 
@@ -51,10 +51,10 @@ class Wrapper:
 
     @classmethod
     def load(cls, path: Path, where: str) -> Wrapper:
-        """The wrapper at an absolute path.
+        """Load the wrapper at an absolute path.
 
         Raises:
-            ConfigError: It cannot be executed, or Pantheon's file about it cannot be used.
+            ConfigError: The wrapper cannot be executed, or Pantheon's file with styles cannot be used.
         """
         try:
             content = read_bytes(path, MAX_BYTES)
@@ -70,49 +70,49 @@ class Wrapper:
                 "program-unstartable",
                 f"{path} cannot be executed",
                 where=where,
-                expected="one of Pantheon's wrapper scripts, which are executable",
-                hint=f"chmod +x {path}; a scheme written in Python is FILE.py:CLASS, without program:",
+                expected="a wrapper script of Pantheon, which is executable",
+                hint=f"run chmod +x {path}; write a scheme in Python as FILE.py:CLASS, without program:",
             )
         label, color, marker = _style(path)
         return cls(path, hashlib.sha256(bytes(path) + b"\0" + content).hexdigest(), label, color, marker)
 
     @property
     def name(self) -> str:
-        """Its path."""
+        """Path of the wrapper."""
         return str(self.path)
 
     @property
     def title(self) -> str:
-        """Its name in Pantheon: that of its file."""
+        """Name in Pantheon: the name of the file."""
         return self.path.stem
 
     def provenance(self) -> dict[str, Any]:
-        """What results record about it."""
+        """Return the facts about the wrapper that results record."""
         return {"wrapper": self.title, "file": str(self.path), "sha256": self.digest}
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
-        """A wrapper takes no parameters."""
+        """Refuse all parameters, because wrappers have none."""
         if params:
             raise ConfigError(
                 "unknown-parameter",
                 f"{self.path.name} with parameters: {', '.join(params)}",
                 where=where,
-                expected="none: Pantheon's wrappers take none",
+                expected="no parameters: Pantheon's wrappers have none",
             )
 
     def why_unavailable(self) -> str | None:
-        """Which packages are missing; None if none is, or if it does not say."""
+        """Return the missing packages; ``None`` if nothing is missing, or if ``deps`` fails."""
         try:
             missing = self._missing_packages()
         except RealPathError:
-            # The run says so, as an error.
+            # The run reports this as an error.
             return None
         return (
             f"{self.path.name} needs packages that are not here (sudo apt-get install {missing})" if missing else None
         )
 
     def words(self, params: Mapping[str, Any]) -> ProgramWords:
-        """What to start, after its setup."""
+        """Set up the wrapper and return the commands to start."""
         with _ONE_AT_A_TIME:
             if self.digest not in _READY:
                 if missing := self._missing_packages():
@@ -120,8 +120,8 @@ class Wrapper:
                         "package-missing",
                         f"packages are missing: {missing}",
                         where=self._step("deps"),
-                        expected="all that it names",
-                        hint=f"sudo apt-get install {missing}",
+                        expected="all packages that `deps` prints",
+                        hint=f"run sudo apt-get install {missing}",
                     )
                 self._set_up()
                 _READY[self.digest] = self._first()
@@ -139,12 +139,12 @@ class Wrapper:
             "protocol-error",
             f"it printed {shown(listens)}",
             where=self._step("run_first"),
-            expected="sender or receiver: which of them listens",
-            hint="is this one of Pantheon's wrapper scripts?",
+            expected="the end that listens: sender or receiver",
+            hint="check that this is a wrapper script of Pantheon",
         )
 
     def _missing_packages(self) -> str:
-        """The Debian packages that are not installed, separated by spaces; empty on other systems than Debian."""
+        """Return the missing Debian packages, separated by spaces; empty on systems other than Debian."""
         packages = self._ask("deps").output.split()
         query = shutil.which("dpkg-query")
         if query is None or not packages:
@@ -180,7 +180,7 @@ class Wrapper:
         said = answer.last_lines()
         raise RealPathError(
             "program-failed",
-            f"it ended with status {answer.status}" + (f"; it said last: {said}" if said else ""),
+            f"it ended with status {answer.status}" + (f"; its last output: {said}" if said else ""),
             where=step,
             expected="status 0",
             hint=f"run `{' '.join(words)}` by hand; Pantheon's own wrappers need Python 2 as `python`",
@@ -191,7 +191,7 @@ class Wrapper:
 
 
 def _style(path: Path) -> tuple[str, str, str]:
-    """Label, color and marker, from Pantheon's file about its schemes if there is one."""
+    """Return label, color and marker, from Pantheon's file with styles if there is one."""
     for file in (path.parent / STYLES, path.parent.parent / STYLES):
         if file.is_file():
             loaded = load_yaml(file)
