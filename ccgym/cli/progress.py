@@ -126,5 +126,5 @@ class _Stage:
 
     @property
     def elapsed_s(self) -> float:
-        """Return the seconds from its beginning to its last step."""
+        """Seconds from its beginning to its last step."""
         return self.until - self.since

@@ -49,7 +49,7 @@ class Member:
 
     @property
     def card(self) -> dict[str, Any] | None:
-        """Return the card that is written with its model at the end; None before the end."""
+        """The card that is written with its model at the end; None before the end."""
         try:
             found = dict(read_json(RunDirectory(self.directory).final / CARD))
         except (FileNotFoundError, UnreadableError):

@@ -297,13 +297,13 @@ def _train_one(
 
 
 def _essence(config: TrainConfig) -> dict[str, Any]:
-    """All that decides what a record says of a seed."""
+    """Return the settings that decide the record of a seed."""
     shown_as = {name: getattr(config, name).model_dump(mode="json") for name in ("deployment", "style")}
     return {**config.fixed(), **shown_as, "steps": config.training.steps}
 
 
 def _fractions(measured: Baselines) -> dict[str, float]:
-    """Fractions of the oracle's reward, of all schemes but itself."""
+    """Return the rewards of all other schemes as fractions of the oracle's reward."""
     return {name: _fraction(measured, reward) for name, reward in measured.rewards.items() if name != ORACLE}
 
 
@@ -313,7 +313,7 @@ def _fraction(measured: Baselines, reward: float) -> float:
         raise ResultsError(
             "out-of-range",
             f"the oracle's mean reward is {measured.rewards.get(ORACLE, float('nan')):.4g}",
-            expected="one above zero, so that others are fractions of it",
+            expected="a reward above zero: other rewards are fractions of it",
             hint="add a term to the reward that the scheme can increase",
         )
     return fraction
@@ -325,7 +325,7 @@ def _fraction(measured: Baselines, reward: float) -> float:
 def _seed_record(seed: int, place: Path, reward: float, fresh: Baselines) -> SeedRecord:
     run = RunDirectory(place)
     card = read_card(run)
-    # First, since it says why the curve has no fractions.
+    # Call this first: its error explains missing fractions in the curve.
     best_fraction = _fraction(Baselines(**card["baselines"]), float(card["mean_reward"]))
     return SeedRecord(
         seed=seed,
@@ -340,7 +340,7 @@ def _seed_record(seed: int, place: Path, reward: float, fresh: Baselines) -> See
 
 
 def read_curve(run: RunDirectory) -> tuple[CurvePoint, ...]:
-    """The evaluations of a run, with the time at which each was done.
+    """Return the evaluations of a run, with their times.
 
     Raises:
         ResultsError: The run's tables cannot be read.
@@ -361,7 +361,7 @@ def read_curve(run: RunDirectory) -> tuple[CurvePoint, ...]:
 
 
 def _machines(each: Mapping[int, Path]) -> list[dict[str, Any]]:
-    """Machine, versions and commit, with the seeds that were trained there."""
+    """Return machine, versions and commit, with the seeds that were trained there."""
     found: list[dict[str, Any]] = []
     for seed, place in each.items():
         maker = RunDirectory(place).read_json(place / "versions.json")

@@ -132,7 +132,7 @@ class _Offsets:
 
     @property
     def mean_ms(self) -> float | None:
-        """Return the offset in the middle of the run, ms."""
+        """Offset in the middle of the run, ms."""
         return round(sum(self._found_ms) / len(self._found_ms), 3) if self._found_ms else None
 
 

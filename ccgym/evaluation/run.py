@@ -76,7 +76,7 @@ class Contender:
 
     @property
     def provenance(self) -> dict[str, Mapping[str, Any]]:
-        """Return sources and versions of its policies and Python classes, by the scheme's name in files."""
+        """Sources and versions of its policies and Python classes, by the scheme's name in files."""
         return {choice.key: one for choice in self.choices if (one := choice.provenance) is not None}
 
     def with_flows(self, flows: Iterable[FlowSpec]) -> Contender:

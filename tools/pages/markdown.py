@@ -49,5 +49,5 @@ def sentence(text: str) -> str:
 
 
 def uncapitalized(text: str) -> str:
-    """A text to stand behind a colon; abbreviations and names of people keep their capital."""
+    """Return a text for use after a colon, in lower case; abbreviations and names of people keep their capital."""
     return text if re.match(r"[A-Z][A-Z0-9]|\w+'s ", text) else text[:1].lower() + text[1:]

@@ -309,12 +309,12 @@ def written(value: Any) -> str:
 
 
 def module_says(kind: type[Any]) -> str:
-    """The first sentence of the module of a class, without the name in front of a colon."""
+    """Return the first sentence of a class's module, without the name before a colon."""
     return re.sub(r"^[^:.]+: ", "", sentence(inspect.getdoc(sys.modules[kind.__module__]) or "")).rstrip(".")
 
 
 def experiment_metrics() -> list[str]:
-    """What experiments measure; the page explains the options that most metrics share."""
+    """Return the metrics of experiments; the page explains the options that most metrics share."""
     shared = {kind: OverTime if issubclass(kind, OverTime) else Metric for kind in METRICS.values()}
     rows = [
         (code(name), module_says(kind), ". ".join(filter(None, (options(kind, *shared[kind].model_fields),
