@@ -45,7 +45,7 @@ _EXAMPLES: Final = """\
   ccgym train --resume runs/aurora-1-1
       continue after it was killed or stopped
   ccgym train --resume runs/aurora-1-1 --steps 8000000
-      continue after its end
+      continue beyond its end
   ccgym train --config aurora --cluster auto --seeds 1,2,3 --grid algorithm.gamma=0.9,0.99
       six trainings on a Ray cluster, in runs/aurora-algorithm.gamma=0.9-1 … (docs/guides/cluster.md)
   ccgym evaluate --trace 77.72mbps --schemes runs/aurora-1-1,bbr,cubic

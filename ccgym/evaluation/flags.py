@@ -333,7 +333,7 @@ def _known(summary: SchemeSummary, facts: PathFacts, results: ResultSet) -> str:
     """Return facts about a scheme with low throughput. Only another run can show which of them is the cause."""
     known = []
     if _gap_matters(facts):
-        known.append(f"the trace delivers nothing for {facts.largest_gap_ms:g} ms without a break")
+        known.append(f"the trace delivers nothing for up to {facts.largest_gap_ms:g} ms")
     if facts.random_loss > 0:
         known.append(f"the path loses {100 * facts.random_loss:g} % of packets at random")
     if summary.loss:

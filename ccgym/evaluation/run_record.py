@@ -107,7 +107,7 @@ class RunRecord(RunNumbers):
             ``egress_mbps`` (a value per bin) and the points ``delay_time_s``, ``delay_ms`` of each.
 
         Raises:
-            ResultsError: The record holds no packets.
+            ResultsError: The record contains no packets.
         """
         if self._recorded is None:
             raise _not_recorded("packets")
@@ -126,7 +126,7 @@ class RunRecord(RunNumbers):
         Raises:
             ConfigError: There is no such table, or ``step`` is not a multiple of the recorded sampling interval.
             PlatformError: pandas is not installed.
-            ResultsError: The record holds no series, or no packets.
+            ResultsError: The record contains no series, or no packets.
         """
         if table == "flows":
             return to_frame(flow_table(self))
@@ -147,7 +147,7 @@ class RunRecord(RunNumbers):
 
         Raises:
             ConfigError: ``step`` is not a multiple of the recorded sampling interval.
-            ResultsError: The record holds no series, or the file cannot be written.
+            ResultsError: The record contains no series, or the file cannot be written.
         """
         write_csv(file, series_table(self, step))
 
@@ -163,7 +163,7 @@ class RunRecord(RunNumbers):
         Raises:
             ConfigError: matplotlib does not support the suffix of the file.
             PlatformError: matplotlib is not installed, or the file cannot be written.
-            ResultsError: The record holds no packets.
+            ResultsError: The record contains no packets.
         """
         from ccgym import plot_run  # drawing is in a higher layer, reached through the package
 
