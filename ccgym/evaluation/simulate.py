@@ -93,8 +93,8 @@ def simulate_prepared(run: PreparedRun, halt: _core.Halt | None = None) -> RunRe
     except MemoryError as error:
         refused = explained(SimulationError, error, "memory-exceeded", where="simulation")
         refused.hint = refused.hint or (
-            "look for an unlimited queue or flow (`ccgym paths show`), make the run shorter, record less, or allow more "
-            "with --max-memory, in Python record=Record(max_memory='8GB')"
+            "look for an unlimited queue or flow (`ccgym paths show`), make the run shorter, record less, or allow "
+            "more with --max-memory, in Python record=Record(max_memory='8GB')"
         )
         raise refused from None
     except RuntimeError as error:
