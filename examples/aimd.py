@@ -1,4 +1,4 @@
-"""AIMD in Python, a scheme to start from: ``ccgym evaluate --trace 77.72mbps --schemes cubic,examples/aimd.py:AIMD``.
+"""AIMD in Python, an example scheme: ``ccgym evaluate --trace 77.72mbps --schemes cubic,examples/aimd.py:AIMD``.
 
 Additive increase, multiplicative decrease: the window grows by one packet per round trip and shrinks at a loss.
 """
@@ -7,7 +7,7 @@ from ccgym.schemes.events import Ack, Loss, Start, Timeout
 
 
 class AIMD:
-    """Slow start, then one packet more per round trip; ``beta`` of the window remains after a loss."""
+    """Slow start, then one more packet per round trip; after a loss, the window is multiplied by ``beta``."""
 
     def __init__(self, increase: float = 1.0, beta: float = 0.5) -> None:
         self.increase, self.beta = increase, beta
@@ -19,12 +19,12 @@ class AIMD:
 
     def on_ack(self, ack: Ack) -> None:
         if ack.in_recovery or not ack.cwnd_limited:
-            return  # what was lost is sent again first; and the window of an idle application does not grow
+            return  # no growth during retransmissions or for an idle application
         slow_start = self.cwnd < self.ssthresh
         self.cwnd += ack.acked_packets if slow_start else self.increase * ack.acked_packets / self.cwnd
 
     def on_loss(self, loss: Loss) -> None:
-        if loss.entered_recovery:  # once per round trip, however many packets were lost
+        if loss.entered_recovery:  # once per round trip, for any number of lost packets
             self.ssthresh = self.cwnd = max(self.cwnd * self.beta, 2.0)
 
     def on_timeout(self, timeout: Timeout) -> None:

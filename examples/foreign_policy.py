@@ -1,7 +1,7 @@
-"""A policy that ccgym has no part in: plain PyTorch, a rule of its own, a network that learns it, an ONNX file.
+"""A policy made without ccgym: plain PyTorch, a simple rule, a network that learns the rule, an ONNX file.
 
-Two commands make a scheme of it (docs/guides/deploy.md, "Networks from elsewhere"); what the network's numbers mean
-stands in ``foreign_policy.yaml`` next to this file::
+Two commands make a scheme of it (docs/guides/deploy.md, "Networks from elsewhere"); ``foreign_policy.yaml`` next to
+this file describes the network's inputs and outputs::
 
     python examples/foreign_policy.py network.onnx
     ccgym train export network.onnx --config examples/foreign_policy.yaml
@@ -17,16 +17,16 @@ import torch
 from torch import nn
 
 QUEUE_TARGET = 0.1
-"""Queuing delay to aim at, in minimum round trips."""
+"""Target queueing delay, in minimum RTTs."""
 LOSS_LIMIT = 0.01
-"""Share of lost packets above which the window shrinks."""
+"""Fraction of lost packets above which the window shrinks."""
 
 
 def rule(features: torch.Tensor) -> torch.Tensor:
-    """What is to be done: a, for a window that is multiplied by 2^a.
+    """Return the rule's action a: the window is multiplied by 2^a.
 
     Args:
-        features: [batch, 2]: queuing delay over the minimum round trip; share of packets lost.
+        features: [batch, 2]: queueing delay over the minimum RTT; fraction of lost packets.
 
     Returns:
         [batch, 1], within ±0.5.
@@ -37,12 +37,12 @@ def rule(features: torch.Tensor) -> torch.Tensor:
 
 
 def taught(steps: int = 1500) -> nn.Sequential:
-    """A network that has learned the rule from examples of it."""
+    """Return a network that has learned the rule from examples."""
     torch.manual_seed(1)
     network = nn.Sequential(nn.Linear(2, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1))
     optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
     for _ in range(steps):
-        # Short queues and few losses are what it meets most.
+        # Short queues and few losses are the most frequent inputs.
         features = torch.stack([4 * torch.rand(256) ** 4, torch.rand(256) ** 6], dim=1)
         loss = nn.functional.mse_loss(network(features), rule(features))
         optimizer.zero_grad()
@@ -52,11 +52,11 @@ def taught(steps: int = 1500) -> nn.Sequential:
 
 
 def main() -> None:
-    """Teach a network and write it to the file that the command line names."""
+    """Train a network and write it to the file that the command line names."""
     file = sys.argv[1] if len(sys.argv) > 1 else "network.onnx"
     axes = {"features": {0: "batch"}, "action": {0: "batch"}}
     with warnings.catch_warnings():
-        # The newer exporter (dynamo=True) does as well; it needs the package onnxscript.
+        # The newer exporter (dynamo=True) also works; it needs the package onnxscript.
         warnings.simplefilter("ignore", DeprecationWarning)
         torch.onnx.export(
             taught(),
