@@ -165,7 +165,7 @@ class Judge:
         Args:
             candidates: The candidates.
             runs: Number of runs of each contender.
-            at_least: Smaller gaps are ignored; the oracle is not run if no larger gap is possible.
+            at_least: Only larger gaps are returned; the oracle is not run if no larger gap is possible.
         """
         scores = zip(candidates, self.scores(candidates, self.scheme, runs), strict=True)
         hopeful = {one: score for one, score in scores if score is not None and CEILING - score > at_least(one)}

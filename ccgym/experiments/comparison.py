@@ -78,7 +78,7 @@ class Counting:
         self._observer.notice(f"{self.part}: {text}")
 
     def begin(self, what: str, total: int, done: int = 0) -> None:
-        """Ignore the start of a part: the stage has started before."""
+        """Count the stored runs of a part that begins; the stage has started before."""
         if done:
             self.advance(what, done, kept=True)
 

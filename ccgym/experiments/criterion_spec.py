@@ -20,7 +20,7 @@ class Reference(Strict):
     scheme: str = ""
     """The scheme; empty: the tested one."""
     where: Mapping[str, Raw] = Field(default_factory=dict)
-    """Conditions of this mean, in place of the criterion's."""
+    """Conditions of this mean, instead of the criterion's."""
     times: float = Field(default=1.0, gt=0)
     """Multiple of the mean."""
     plus: float = 0.0

@@ -1,6 +1,6 @@
 """Random values of an experiment, drawn once per run in the order of its YAML; all schemes get the same values.
 
-The distributions are those of paths (``{uniform: [10ms, 100ms]}``, ``log_uniform``, ``choice``), and ``grid``: every
+The distributions are paths' (``{uniform: [10ms, 100ms]}``, ``log_uniform``, ``choice``), and ``grid``: every
 multiple of ``step`` between two bounds with the same probability. With ``every: 10s``, a new value is drawn every
 ten seconds; the result is a list of steps.
 
@@ -95,7 +95,7 @@ def _grid(value: Mapping[str, Any], period: int | None) -> Draw:
     low, high, step = (Quantity.read(one) for one in (*ends, value["step"]))
     if not low.unit == high.unit == step.unit or not 0 < step.value <= high.value - low.value:
         raise ConfigError(
-            "order-wrong", shown(dict(value)), expected="the smaller bound first, and a smaller step, all in one unit"
+            "order-wrong", shown(dict(value)), expected="the smaller bound first, a step up to their distance, one unit"
         )
     first, last = round(low.value / step.value), round(high.value / step.value)
 

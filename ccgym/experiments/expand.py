@@ -54,7 +54,7 @@ class Scenario:
 
     @property
     def rates_and_delays(self) -> tuple[list[float], list[float]]:
-        """Return all rates of the path's links over time in Mbit/s, and all one-way delays in ms."""
+        """All rates of the path's links over time in Mbit/s, and all one-way delays in ms."""
         rates = [
             rate / 1e6
             for link in self.path.data_links

@@ -258,7 +258,7 @@ def _unit(op: ast.operator, left: Quantity, right: Quantity) -> Unit:
         "unit-mismatch",
         f"{left.unit or 'a number'} {sign} {right.unit or 'a number'}",
         expected="sums of values with the same unit, and multiples",
-        hint="arithmetic accepts no values with units: define them as parameters, like silence: 1s",
+        hint="numbers in arithmetic have no unit: define values with units as parameters, like silence: 1s",
     )
 
 

@@ -173,7 +173,7 @@ class ExperimentSpec(ScenarioSpec):
         return tuple(dict.fromkeys(name for one in self.criteria for name in one.baselines))
 
     def parts(self) -> Mapping[str, ScenarioSpec]:
-        """The scenarios by name, each with the shared fields; without scenarios, one with an empty name."""
+        """Return the scenarios by name, each with the shared fields; without scenarios, one with an empty name."""
         shared = {key: getattr(self, key) for key in ScenarioSpec.model_fields if key in self.model_fields_set}
         if not self.scenarios:
             return {"": ScenarioSpec.model_validate(shared)}
@@ -292,7 +292,7 @@ class ExperimentSet(Strict):
 
     @property
     def schemes(self) -> list[Raw]:
-        """Return the schemes of all experiments."""
+        """Schemes of all experiments."""
         return list({str(one): one for test in self.experiments for one in test.schemes}.values())
 
 

@@ -57,7 +57,7 @@ class Transfers(BaseModel):
 
     @property
     def gap_ns(self) -> float:
-        """Return the mean time between two starts, nanoseconds. Raises ValueError if the size is invalid."""
+        """Mean time between two starts, nanoseconds. Raises ValueError if the size is invalid."""
         mean = self.size.mean_bytes()
         if self.rate is not None:
             return mean * 8 * NS_PER_S / self.rate

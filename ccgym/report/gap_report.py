@@ -115,8 +115,8 @@ def _notes(gap: Gap) -> list[str]:
             shortest, longest, ahead = leads
             lead = f"{shortest}" if shortest == longest else f"{shortest} to {longest}"
             notes.append(
-                f"{name}: its traces started {lead} ms before the flows; the other backends start both together. "
-                f"According to the links' logs, the traces are up to {ahead} ms off"
+                f"{name}: its traces started {lead} ms before the flows, and are shifted so that flows get their "
+                f"beginning; according to the links' logs, they are up to {ahead} ms off"
             )
     notes += [f"left out: {name} ({BACKENDS[name]}): {reason}" for name, reason in gap.left_out.items()]
     notes += [f"nothing ran: {name} ({BACKENDS[name]}): {reason}" for name, reason in gap.without_runs.items()]

@@ -143,12 +143,12 @@ class Page:
 
     @property
     def pictures(self) -> list[Picture]:
-        """Return the figures, in order."""
+        """The figures, in order."""
         return [block for block in _all(self.blocks) if isinstance(block, Picture)]
 
     @property
     def links(self) -> list[tuple[str, str]]:
-        """Return identifier and text of the headings in the list of links at the top."""
+        """Identifier and text of the headings in the list of links at the top."""
         headings = (block for block in _all(self.blocks) if isinstance(block, Heading) and block.id)
         return [(one.id, one.link or one.text) for one in headings]
 

@@ -230,7 +230,7 @@ class TrainConfig(AgentFile, Strict):
         return self
 
     def held_out_paths(self) -> PathDistribution:
-        """Distribution of the held-out paths."""
+        """Return the distribution of the held-out paths."""
         return self.evaluation.paths or self.environment.curriculum().distribution(1.0)
 
     @classmethod

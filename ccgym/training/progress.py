@@ -148,7 +148,7 @@ class StopRequest:
         self._before = {}
 
     def requested(self) -> bool:
-        """Whether a stop was requested."""
+        """Return whether a stop was requested."""
         return self._wanted
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:

@@ -190,7 +190,7 @@ class TorchPolicy:
         return values.astype(np.float32), after
 
     def onnx(self, name: str) -> bytes:
-        """The file ``NAME.onnx``; equal policies give equal bytes."""
+        """Return the file ``NAME.onnx``; equal policies give equal bytes."""
         graph = Graph()
         value = graph.add("Cast", "observation", to=TensorProto.DOUBLE)
         if self.normalizer is not None:

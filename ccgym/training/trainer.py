@@ -229,7 +229,7 @@ class Trainer(Session):
         self.completed = last
 
     def is_finished(self) -> bool:
-        """Whether all steps are done, or the time is up."""
+        """Return whether all steps are done, or the time is up."""
         training = self.config.training
         limit = math.inf if training.time_limit is None else training.time_limit / 1e9
         return self.step >= training.steps or self.seconds >= limit

@@ -127,7 +127,7 @@ class PastPolicy:
 
     @cached_property
     def policy(self) -> LearnedPolicy:
-        """Return the loaded policy."""
+        """The loaded policy."""
         card = PolicyCard.model_validate_json(self.card)
         return policies.from_parts(self.network, card, Path(f"{card.name}.onnx"))
 
@@ -151,12 +151,12 @@ class PastPolicies:
 
     @property
     def drawn(self) -> list[str]:
-        """Return the keys of the policies that flows draw from, oldest first."""
+        """Keys of the policies that flows draw from, oldest first."""
         return [one.policy.key for one in self._known[-self._keep :]]
 
     @property
     def policies(self) -> dict[str, LearnedPolicy]:
-        """Return all policies by key."""
+        """All policies by key."""
         return {one.policy.key: one.policy for one in self._known}
 
     def add(self, new: PastPolicy, in_use: Callable[[str], bool]) -> None:

@@ -61,7 +61,7 @@ class Measured:
         chosen = (tuple(places), begin_s, end_s)
         if chosen not in self._left:
             native = self.record.native
-            assert native is not None, "the record is not loaded from a file"
+            assert native is not None, "the record must be of a run in this process"
             left, delays = native.departed(places, round(begin_s * NS_PER_S), round(end_s * NS_PER_S))
             self._left[chosen] = Departures(Passed(*left), delays)
         return self._left[chosen]
@@ -95,7 +95,7 @@ class Metric(BaseModel):
 
     @property
     def better(self) -> Better:
-        """Which values are the better ones."""
+        """The better direction of values."""
         return self.BETTER
 
     @property

@@ -38,7 +38,7 @@ class CompletionTime(Metric):
         flow = run.record.flows[place]
         if flow.transfers is None:
             return [run.duration_s - flow.start_s if flow.completion_s is None else flow.completion_s]
-        assert run.record.native is not None, "the record is not loaded from a file"
+        assert run.record.native is not None, "the record must be of a run in this process"
         transfers = run.record.native.transfers(place)
         ended = np.minimum(transfers["finished_ns"], round(run.duration_s * 1e9))
         return [float(one) / 1e9 for one in ended.astype(np.int64) - transfers["asked_ns"].astype(np.int64)]

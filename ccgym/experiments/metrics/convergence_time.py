@@ -14,7 +14,7 @@ from ccgym.experiments.metrics.recovery_time import AfterChange
 
 
 class ConvergenceTime(AfterChange):
-    """Time from ``change``, when the last flow joins, to the window after which Jain's index is high in all windows.
+    """Time from ``change``, when the last flow joins, to the first window from which Jain's index stays high.
 
     A single window is not enough: when one flow takes the link from another, their rates cross.
     """

@@ -22,7 +22,7 @@ class OfFrames(OverTime):
     def delays_ms(self, run: Measured) -> npt.NDArray[np.float64]:
         """Return the latency of each frame, ms; negative for an incomplete frame."""
         native = run.record.native
-        assert native is not None, "the record is not loaded from a file"
+        assert native is not None, "the record must be of a run in this process"
         packets = native.packets("data")
         begin_s, end_s = self.span(run)
         found = []

@@ -1,6 +1,6 @@
 """Games between schemes on a path, and absolute ratings of each scheme on it.
 
-The games are those of ccBench (Abbasloo, "Internet Congestion Control Benchmarking", arXiv 2307.10054; program
+The games are ccBench's (Abbasloo, "Internet Congestion Control Benchmarking", arXiv 2307.10054; program
 Soheil-ab/ccBench @4481376, ``league-piecewise.py`` and ``league-piecewise-2flows.py``). Its scores are relative: the
 winners depend on the participants. As published, throughput is first rounded to whole Mbit/s and delay to whole ms: at
 12 Mbit/s a step of 8 % in the throughput and 17 % in its square, with a margin of 10 %. Both ways are here.

@@ -112,7 +112,7 @@ class Gap:
 
     @property
     def failures(self) -> list[str]:
-        """Return the runs that ended in an error, and the requested backends without runs."""
+        """Runs that ended in an error, and requested backends without runs."""
         missing = self.without_runs if self.spec.backends is None else {**self.left_out, **self.without_runs}
         found = [f"nothing ran on {name}: {reason}" for name, reason in missing.items()]
         if self.spec.backends is None and len(self.results) == 1:
