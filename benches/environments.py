@@ -1,8 +1,8 @@
-"""Decisions per second of the environments on Aurora's own paths: one JSON line per result.
+"""Decisions per second of the environments on Aurora's paths: one JSON line per result.
 
-Each is the best of several runs on one thread, resets included. How many packets a decision stands for depends on who
-decides: at random the links are overdriven, and every fourth packet is lost; the pretrained policy keeps them just
-full. Its actions are recorded first, so that only the environment is timed.
+Each result is the best of several runs on one thread, resets included. The number of packets per decision depends on
+the actions: random actions overload the links, and every fourth packet is lost; the pretrained policy just fills
+them. Its actions are recorded first, so that only the environment is timed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RUNS = 5
 
 
 def main(words: Sequence[str]) -> int:
-    """Entry point; words choose the benchmarks whose names contain one of them."""
+    """Run the benchmarks whose names contain one of the words."""
 
     def emit(name: str, measure: Callable[[], dict[str, float]], unit: str = "steps/s") -> None:
         if not words or any(word in name for word in words):
@@ -47,12 +47,12 @@ def main(words: Sequence[str]) -> int:
 
 
 def best(run: Callable[[], dict[str, float]]) -> dict[str, float]:
-    """The fastest of several runs: noise only ever slows a run down."""
+    """Return the fastest of several runs: noise can only slow a run down."""
     return max((run() for _ in range(RUNS)), key=lambda result: result["value"])
 
 
 def single(actions: Actions) -> dict[str, float]:
-    """One environment after another, as ``gymnasium.make`` gives it."""
+    """Measure one environment after another, as from ``gymnasium.make``."""
     env = gymnasium.make("ccgym:ccgym/Aurora-v0")
     env.reset(seed=1)
     began = time.perf_counter()
@@ -64,31 +64,31 @@ def single(actions: Actions) -> dict[str, float]:
 
 
 def make() -> VectorLinkEnv:
-    """The environments, always with the same paths."""
+    """Return the environments, always with the same paths."""
     env = VectorLinkEnv(COUNT, "aurora", threads=1, copy=False)
     env.reset(seed=1)
     return env
 
 
 def vector(actions: Actions) -> dict[str, float]:
-    """All environments at once."""
+    """Measure all environments together."""
     env = make()
     began = time.perf_counter()
     for action in actions:
         env.step(action)
     value = COUNT * len(actions) / (time.perf_counter() - began)
-    # Once more for the packets, which are not worth slowing the first time down for.
+    # A second run counts the packets, since counting would slow down the timed run.
     env = make()
     packets = [
         info["interval"]["sent_packets"].mean()
         for info in (env.step(action)[4] for action in actions)
         if "interval" in info
-    ]  # where all episodes end at once there is only what they ended with
+    ]  # if all episodes end at the same time, there are only final entries
     return {"value": value, "packets_per_step": round(float(np.mean(packets)), 1)}
 
 
 def draws() -> dict[str, float]:
-    """Paths drawn as each reset does it."""
+    """Measure the draw of paths, as in each reset."""
     distribution, rng = read_distribution("aurora"), np.random.default_rng(1)
     began = time.perf_counter()
     for _ in range(STEPS):
@@ -100,7 +100,7 @@ _recorded: list[npt.NDArray[np.float32]] = []
 
 
 def by_the_policy() -> Actions:
-    """What the pretrained policy decides in these environments."""
+    """Return the actions of the pretrained policy in these environments."""
     if not _recorded:
         from ccgym.schemes.policies import find
 

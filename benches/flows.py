@@ -1,7 +1,7 @@
-"""What a flow costs by how many there are: processor time per flow and simulated second, one JSON line each.
+"""Cost per flow by the number of flows: processor time per flow and simulated second, one JSON line each.
 
-Every flow has 4 Mbit/s of the link to itself, on a path of 40 ms and 1 BDP of buffer, whatever their number: what grows
-with it is the work of having many. A learned flow's decisions are part of its cost.
+For any number, each flow has 4 Mbit/s of the link, on a path of 40 ms and 1 BDP of buffer: only the work of managing
+many flows grows with the number. A learned flow's decisions are part of its cost.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ SCHEMES = ("cubic", "bbr", "copa", "aurora", "eagle", "indigo")
 COUNTS = (1, 10, 100, 1000)
 MBPS = 4
 FLOW_SECONDS = 400
-"""Flows times simulated seconds of a measurement; the start of 1,000 flows is paid for in a run of 2 s, too."""
+"""Flows times simulated seconds of a measurement; the start of 1,000 flows is included in a run of 2 s, too."""
 SHORTEST = 2
 RUNS = 3
 
 
 def main(words: Sequence[str]) -> int:
-    """Entry point; words choose the benchmarks whose names contain one of them."""
+    """Run the benchmarks whose names contain one of the words."""
     for scheme in SCHEMES:
         for count in COUNTS:
             name = f"{NAME}/{scheme}/{count}"
@@ -38,7 +38,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def measure(scheme: str, count: int) -> float:
-    """Microseconds of processor time per flow and simulated second: what else the machine does is left out."""
+    """Return microseconds of processor time per flow and simulated second, without the time of other programs."""
     path = NetworkPath(rate=f"{MBPS * count}mbps", rtt="40ms", queue="1bdp")
     seconds = max(SHORTEST, FLOW_SECONDS / count)
     began = time.process_time()

@@ -1,7 +1,7 @@
-"""What a run of ccperf costs here and in ns-3: processor time, a JSON line each, and the ratio where ns-3 is installed.
+"""Cost of a run of ccperf in ccgym and in ns-3: processor time, a JSON line each, and the ratio if ns-3 is installed.
 
-The same path, flows, and length; ns-3 by the driver in ``tests/differential/record/ns3``, which repeats ccperf's
-experiment 85 to the packet.
+Path, flows, and length are the same. ns-3 runs with the driver in ``tests/differential/record/ns3``, which repeats
+ccperf's experiment 85 to the packet.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RUNS = 3
 
 
 class Experiment(NamedTuple):
-    """A run of ccperf's."""
+    """A run of ccperf."""
 
     mbps: int
     packets: int
@@ -49,7 +49,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 
 
 def main(words: Sequence[str]) -> int:
-    """Entry point; words choose the benchmarks whose names contain one of them."""
+    """Run the benchmarks whose names contain one of the words."""
     with tempfile.TemporaryDirectory() as folder:
         driver = compiled(Path(folder))
         for name, experiment in EXPERIMENTS.items():
@@ -62,7 +62,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def compiled(folder: Path) -> Path | None:
-    """The driver, compiled; None, with a line that says so, where ns-3 or a compiler is not installed."""
+    """Return the compiled driver; None, with a note, if ns-3 or a compiler is not installed."""
     program = folder / "dumbbell"
     libraries = [f"-lns3-{one}" for one in LIBRARIES]
     command = ["g++", "-O2", "-std=c++17", str(DRIVER), "-o", str(program), *libraries]
@@ -73,7 +73,7 @@ def compiled(folder: Path) -> Path | None:
 
 
 def ours(experiment: Experiment) -> float:
-    """Seconds of processor time here, with the series that ccperf's metrics are computed from."""
+    """Return seconds of processor time in ccgym, with the series for ccperf's metrics."""
     path = NetworkPath(
         rate=f"{experiment.mbps}mbps",
         rtt=f"{experiment.rtt_ms}ms",
@@ -88,7 +88,7 @@ def ours(experiment: Experiment) -> float:
 
 
 def theirs(driver: Path, experiment: Experiment) -> float:
-    """The same in ns-3."""
+    """Return seconds of processor time in ns-3."""
     words = {
         "rate": f"{experiment.mbps}Mbps",
         "queue": f"{experiment.packets}p",

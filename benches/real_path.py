@@ -1,9 +1,9 @@
-"""What an emulated path carries, and how punctually, next to the same chain of mahimahi where that is installed.
+"""Maximum rate and punctuality of an emulated path, next to the same chain of mahimahi if it is installed.
 
-One kernel flow for three seconds through delay, loss and a link of 4.8 Gbit/s, ours and mahimahi's in turns; the best
-of three counts. Then our own endpoints, and the tunnel of runs between two machines, with both ends here. One JSON line
-each: name, value, unit, and the ratio to mahimahi. The exit status is 1 if a path failed: ours, or mahimahi's where it
-is installed.
+One kernel flow for three seconds through delay, loss and a link of 4.8 Gbit/s, alternately over ccgym's and mahimahi's
+path; the best of three counts. Then ccgym's endpoints, and the tunnel of runs between two machines, with both ends
+here. One JSON line each: name, value, unit, and the ratio to mahimahi. The exit status is 1 if a path failed: ccgym's,
+or mahimahi's if it is installed.
 """
 
 from __future__ import annotations
@@ -31,38 +31,38 @@ CCGYM = [sys.executable, "-m", "ccgym"]
 SECONDS = 3
 ROUNDS = 3
 FAST_LINES = 400
-"""Opportunities in each millisecond: 4.8 Gbit/s, twice what mahimahi fills; with many more it does not keep up."""
+"""Opportunities in each millisecond: 4.8 Gbit/s, twice the rate that mahimahi fills; with many more it is too slow."""
 CHAINS = {
     "delay_loss_link": "mm-delay 1 mm-loss uplink 0 mm-link {trace} {trace}",
     "link": "mm-link {trace} {trace}",
 }
 TCP_HEADERS = 52
-"""IP and TCP with time stamps, bytes."""
+"""Headers of IP and TCP with time stamps, bytes."""
 NOTHING = Record(packets=False, series=0)
 
 
 def emit(name: str, value: float, unit: str, **more: float) -> None:
-    """One result."""
+    """Print one result."""
     print(json.dumps({"name": name, "value": value, "unit": unit, **more}), flush=True)
 
 
 def run(path: NetworkPath, where: str, seconds: float = SECONDS, scheme: str = "tcp:cubic") -> RunRecord:
-    """One run of one kernel flow."""
+    """Run one kernel flow once."""
     return backend(where).run(path, [scheme], seconds, 1, NOTHING)
 
 
 def gigabits(record: RunRecord) -> float:
-    """What the flow received, Gbit/s of payload."""
+    """Return the received payload of the flow, Gbit/s."""
     return record.flows[0].goodput_mbps / 1e3
 
 
 def note(text: str) -> None:
-    """A remark on standard error."""
+    """Print a note on standard error."""
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
 def throughput(name: str, path: NetworkPath, backends: list[str]) -> None:
-    """Each backend in turns. One that fails is taken out of ``backends``, and not tried again."""
+    """Measure the backends alternately. A backend that fails is removed from ``backends``, and not tried again."""
     best = dict.fromkeys(backends, 0.0)
     for _ in range(ROUNDS):
         for where in list(backends):
@@ -80,7 +80,7 @@ def throughput(name: str, path: NetworkPath, backends: list[str]) -> None:
 
 
 def punctuality() -> None:
-    """How late packets leave a path of 100 Mbit/s; the median of three runs."""
+    """Measure how late packets leave a path of 100 Mbit/s; the median of three runs."""
     path = NetworkPath(rate="100mbps", rtt="20ms", queue="200p")
     found = []
     for _ in range(ROUNDS):
@@ -91,7 +91,7 @@ def punctuality() -> None:
 
 
 def endpoints() -> None:
-    """Our own sender and receiver over loopback, Cubic."""
+    """Measure ccgym's sender and receiver over loopback, with Cubic."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -114,17 +114,17 @@ def endpoints() -> None:
 
 
 def tunnel() -> None:
-    """Full packets of one kernel flow through both ends of a tunnel on this machine, over loopback."""
+    """Measure full packets of one kernel flow through both ends of a tunnel on this machine, over loopback."""
     here = Hosts(f"here:{ROOT}", remote_addr="127.0.0.1", ssh="sh -c 'eval \"$1\"'")
     best = max(gigabits(run(HostPath(here), "remote")) for _ in range(ROUNDS))
     emit("tunnel_packets_per_second", best * 1e9 / 8 / (MTU - TCP_HEADERS), "packets/s of one kernel flow")
 
 
 def main() -> int:
-    """Entry point."""
+    """Run all measurements, and return the exit status."""
     wanted = ["emulated", "mahimahi"]
     if shutil.which("mm-link") is None:
-        note("mahimahi is not installed: nothing to compare the emulated path with")
+        note("mahimahi is not installed: the emulated path is measured without a comparison")
         wanted.remove("mahimahi")
     working = list(wanted)
     with tempfile.TemporaryDirectory() as folder:

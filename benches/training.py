@@ -1,7 +1,7 @@
-"""Decisions per second of a whole training: rollouts, learning and all that stands between. One JSON line.
+"""Decisions per second of a whole training: rollouts, learning and all other work. One JSON line.
 
-``value`` is the mean of all hundred updates, ``first_ten`` that of the first ten: a policy that has not learned yet
-overdrives its links, so that each of its decisions is more packets.
+``value`` is the mean of all hundred updates, ``first_ten`` the mean of the first ten: a policy that has not learned
+yet overloads its links, so that each decision takes more packets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STEPS = 1_280_000
 
 
 def main() -> int:
-    """Entry point."""
+    """Run the benchmark, and return the exit status."""
     settings = ["training.eval_every=1000000000", "evaluation.episodes=1", "evaluation.baselines=[]"]
     with tempfile.TemporaryDirectory() as place:
         run = Path(place) / "run"

@@ -1,8 +1,8 @@
-"""What people wait for, end to end: one JSON line each.
+"""Waiting times of users, end to end: one JSON line each.
 
-``bare`` is what the simulator alone takes for the same packets, without records, on the same machine a moment before,
-and ``ratio`` how many times as long people wait. An evaluation is run once, all else several times, of which the
-fastest counts: noise only ever slows one down.
+``bare`` is the time of the simulator alone for the same packets, without records, on the same machine immediately
+before, and ``ratio`` is the user's waiting time divided by it. An evaluation is run once, all others several times, and
+the fastest run counts: noise can only slow a run down.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ FAST = NetworkPath(rate="1gbps", rtt="20ms", queue="1bdp")
 SWEPT = "mm-delay $D mm-link 12mbps 12mbps --uplink-queue=droptail --uplink-queue-args=packets=60"
 DELAYS = [str(delay) for delay in range(10, 50)]
 RUNS = 5
-"""Repetitions of what takes a second."""
+"""Number of repetitions of commands that take about a second."""
 
 
 def main(words: Sequence[str]) -> int:
-    """Entry point; words choose the benchmarks whose names contain one of them."""
+    """Run the benchmarks whose names contain one of the words."""
     for name, measure in MEASURED.items():
         if not words or any(word in name for word in words):
             unit = "ms/run" if name.startswith("sweep") else "s"
@@ -44,7 +44,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def fastest(work: Callable[[], object]) -> float:
-    """Wall time of a piece of work, seconds."""
+    """Return the wall time of a function, the fastest of several calls, seconds."""
     times = []
     for _ in range(RUNS):
         began = time.perf_counter()
@@ -54,7 +54,7 @@ def fastest(work: Callable[[], object]) -> float:
 
 
 def bare(runs: Iterable[PreparedRun]) -> float:
-    """Wall time of the simulator alone on all processors, seconds."""
+    """Return the wall time of the simulator alone on all processors, seconds."""
 
     def run(one: PreparedRun) -> None:
         policies = {key: policy.native for key, policy in one.policies.items()}
@@ -66,19 +66,19 @@ def bare(runs: Iterable[PreparedRun]) -> float:
 
 
 def compared(value: float, alone: float, per: int = 1, **more: float) -> dict[str, float]:
-    """A result with what the simulator alone takes."""
+    """Return a result with the time of the simulator alone."""
     scale = 1 if per == 1 else 1e3 / per
     return {"value": scale * value, "bare": scale * alone, "ratio": value / alone, **more}
 
 
 def simulating(record: Record | None) -> dict[str, float]:
-    """A run of 5 million packets, as Python asks for it."""
+    """Measure a run of 5 million packets from Python."""
     alone = bare([prepare(FAST, ["cubic"], "60s", 1, BARE)])
     return compared(fastest(lambda: simulate(FAST, ["cubic"], "60s", record=record)), alone)
 
 
 def command(*words: str) -> float:
-    """Run a command of ccgym in a process of its own; the most memory of it and its children, MB."""
+    """Run a command of ccgym in a separate process; return the maximum memory of it and its children, MB."""
     process = subprocess.Popen([sys.executable, "-m", "ccgym", *words], cwd=ROOT, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     if status:
@@ -87,7 +87,7 @@ def command(*words: str) -> float:
 
 
 def evaluating(*options: str) -> dict[str, float]:
-    """README's evaluation into an empty directory: with what is on disk then, and the most memory of a process."""
+    """Measure README's evaluation into an empty directory, its size on disk, and the maximum memory of a process."""
     experiment = Experiment(path="77.72mbps", schemes=compared_schemes(real=False))  # type: ignore[arg-type]
     alone = bare(prepare(one.path, one.contender.flows, "30s", one.seed, BARE) for one in experiment.planned())
     with tempfile.TemporaryDirectory() as out:
@@ -99,7 +99,7 @@ def evaluating(*options: str) -> dict[str, float]:
 
 
 def sweeping() -> dict[str, float]:
-    """A run of 30 s at 12 Mbit/s among many: what two more of them take per condition."""
+    """Measure a run of 30 s at 12 Mbit/s among many: the time of two more runs per condition."""
     paths = [SWEPT.replace("$D", delay) for delay in DELAYS]
     runs = [prepare(path, ["cubic"], "30s", seed, BARE) for path in paths for seed in (1, 2)]
 
@@ -112,7 +112,7 @@ def sweeping() -> dict[str, float]:
 
 
 def importing(statement: str) -> dict[str, float]:
-    """A statement in a fresh interpreter, whose own start is not counted."""
+    """Measure a statement in a new interpreter, without the interpreter's start."""
     program = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
     run = partial(subprocess.check_output, [sys.executable, "-c", program], cwd=ROOT)
     return {"value": min(float(run()) for _ in range(RUNS))}

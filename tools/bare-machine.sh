@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs a command in a clone of this checkout's HEAD on a bare Debian, in which only make and git are installed: a set-up step
-# that is missing, or a test that needs something installed by hand, shows there.
+# Runs a command in a clone of this checkout's HEAD on a bare Debian with only make and git: this shows missing set-up
+# steps, and tests that need manual installation.
 #
 #   tools/bare-machine.sh [-s bookworm|trixie] [-u] COMMAND...      as in: tools/bare-machine.sh make test
 #
 # -s chooses the Debian (default bookworm, Debian 12). -u adds its security updates, with newer compilers (in Debian 12 Rust
-# 1.96 instead of 1.85). Needs root; installs debootstrap. Exit status: the command's; 3 where no such Debian can be made.
+# 1.96 instead of 1.85). Needs root; installs debootstrap. Exit status: the command's; 3 if no such Debian can be made.
 # About 4 GB in $TMPDIR for `make test`, and PyTorch.
 set -euo pipefail
 suite=bookworm updates=

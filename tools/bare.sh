@@ -5,12 +5,12 @@ cannot() {
     exit 3
 }
 
-# The address of a repository of packages, as this machine has it: "debian" or "debian-security".
+# The address of a package repository on this machine: "debian" or "debian-security".
 address() {
     grep -rhoE "https?://[^ ]+/$1/?( |\$)" /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null | head -1 | tr -d ' ' || true
 }
 
-# bare_root SUITE PACKAGES FOLDER: a new system in a new folder. The same one serves several runs, as a copy.
+# bare_root SUITE PACKAGES FOLDER: a new system in a new folder. Several runs use copies of the same system.
 bare_root() {
     local suite=$1 packages=$2 root=$3 base mirror file to
     [ "$(id -u)" = 0 ] || cannot "needs root, for debootstrap and chroot"
@@ -25,7 +25,7 @@ bare_root() {
         touch "$base.ready"
     fi
     cp -a --reflink=auto "$base/." "$root"
-    # How this machine reaches sources of packages, which a person's machine has of itself.
+    # This machine's settings to reach package sources, which a usual machine does not need.
     for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt \
         "$HOME/.config/pip/pip.conf" "$HOME/.cargo/config.toml"; do
         [ -f "$file" ] || continue
@@ -36,7 +36,7 @@ bare_root() {
     cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
 }
 
-# in_root ROOT FOLDER COMMAND...: runs a command in such a system, in a folder of it, with nothing of this environment.
+# in_root ROOT FOLDER COMMAND...: runs a command in a folder of such a system, without this environment's variables.
 in_root() {
     unshare --mount --pid --fork bash -c '
         root=$1 folder=$2

@@ -1,8 +1,8 @@
-"""The benchmarks behind ``make bench``: one JSON line ``{name, value, unit}`` each, on standard output.
+"""The benchmarks of ``make bench``: one JSON line ``{name, value, unit}`` each, on standard output.
 
-Wall times come from the native benchmark program and the Python ones in ``benches/``; where valgrind is
-installed (root gets it installed), instruction counts of the hot paths are printed, too: those do not depend on what
-else the machine is doing. Words on the command line choose the benchmarks whose names contain one of them.
+Wall times come from the native benchmark program and the Python programs in ``benches/``. If valgrind is installed
+(for root, it is installed automatically), instruction counts of the hot paths are printed, too: these do not depend
+on other programs. Words on the command line choose the benchmarks whose names contain one of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from console import ROOT, SetupError, run
 from machine import has_apt, is_root
 
-#: What is counted under callgrind: a run's cost per packet.
+#: Workloads that are counted with callgrind: a run's cost per packet.
 HOT_PATHS = (
     "sim_packets_per_second/reno",
     "sim_packets_per_second/cubic",
@@ -26,7 +26,7 @@ HOT_PATHS = (
     "link_packets_per_second/rate",
     "link_packets_per_second/trace",
 )
-#: Benchmarks written in Python, and what their results are called.
+#: Benchmarks in Python, and the names of their results.
 PROGRAMS = {
     "benches/waiting.py": "simulate_seconds evaluate_seconds sweep_seconds command_seconds import_seconds",
     "benches/flows.py": "flow_us_per_second",
@@ -41,17 +41,17 @@ LOG = ROOT / ".cache" / "bench.log"
 
 
 def emit(name: str, value: float, unit: str) -> None:
-    """One result."""
+    """Print one result."""
     print(json.dumps({"name": name, "value": value, "unit": unit}), flush=True)
 
 
 def note(text: str) -> None:
-    """A remark on standard error."""
+    """Print a note on standard error."""
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
 def passed_on(command: Sequence[str]) -> tuple[int, int]:
-    """Run a program that prints results, and pass them on; its exit status, and the number of lines."""
+    """Run a program that prints results, print them, and return its exit status and the number of lines."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         count = 0
@@ -62,7 +62,7 @@ def passed_on(command: Sequence[str]) -> tuple[int, int]:
 
 
 def instructions(name: str) -> float:
-    """Instructions per packet of one workload, run once under callgrind."""
+    """Return the instructions per packet of one workload, from one run with callgrind."""
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", str(BINARY), "--once", name]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     collected = re.search(r"Collected\s*:\s*(\d+)", done.stderr)
@@ -72,7 +72,7 @@ def instructions(name: str) -> float:
 
 
 def main(words: Sequence[str]) -> int:
-    """Entry point."""
+    """Run the benchmarks, and return the exit status."""
     LOG.parent.mkdir(exist_ok=True)
     LOG.write_text("", encoding="utf-8")
 
@@ -89,7 +89,7 @@ def main(words: Sequence[str]) -> int:
                 status, results = status | failed, results + count
         counted = [name for name in HOT_PATHS if wanted(f"instructions_per_packet/{name}")]
         if not results + len(counted):
-            note(f"no benchmark has a name that contains {' or '.join(words)}")
+            note(f"no benchmark name contains {' or '.join(words)}")
             return 2
         if counted and shutil.which("valgrind") is None and is_root() and has_apt():
             with contextlib.suppress(SetupError):
@@ -104,7 +104,7 @@ def main(words: Sequence[str]) -> int:
         note(str(error))
         return 2
     if status:
-        note("FAILED: something that was to be measured was not (see above)")
+        note("FAILED: a measurement is missing (see above)")
     return status
 
 

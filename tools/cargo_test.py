@@ -1,11 +1,11 @@
-"""All Rust tests in one command; those of QUIC, whose library takes long to compile, where all tests are wanted.
+"""Run all Rust tests in one command; tests of QUIC, whose library takes long to compile, only if all are requested.
 
-Tests of ccgym-net and of the crates in ``crates/optional`` send real packets in real time. Where only such tests fail,
-and the machine lost processors meanwhile, those that failed are repeated, at most twice. If they still fail, so does
-the whole.
+Tests of ccgym-net and of the crates in ``crates/optional`` send real packets in real time. If only such tests fail,
+and the machine lost processor time during the run, the failed tests are repeated, at most twice. If they still fail,
+the command fails.
 
-A Rust test cannot be marked as not run: one that finds that it cannot run here prints `SKIPPED: why` and passes. At the
-end all of these are named. Those that may do so are listed in ``tests/may_skip.txt``: any other one fails the whole.
+Rust has no skipped tests: a test that cannot run here prints `SKIPPED: why` and passes. At the end, all such tests are
+listed. ``tests/may_skip.txt`` contains the tests that may do so: any other skipped test makes the command fail.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from stolen_time import STOLEN, processor_times, stolen_share
 
 TRIES: Final = 3
 MAY_SKIP: Final = ROOT / "tests" / "may_skip.txt"
-"""Names of the tests that may find that they cannot run, and comments."""
+"""File with the names of the tests that may be skipped, and comments."""
 QUIC: Final = ("ccgym-quic", "ccgym-quinn")
 REAL_TIME: Final = {"ccgym-net", "ccgym-mahimahi", "ccgym-tunnel", *QUIC}
-"""Packages whose tests depend on the machine's time."""
+"""Packages with tests that depend on the machine's load."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out of one ``cargo test``."""
+    """Result of one ``cargo test``."""
 
     status: int
     packages: frozenset[str] = frozenset()
-    """Those with a target that failed."""
+    """Packages with a failed target."""
     tests: tuple[str, ...] = ()
-    """Names of the tests that failed; empty where they do not explain all that failed, as when a program dies."""
+    """Names of the failed tests; empty if they do not explain all failures, for example if a program crashes."""
     skipped: tuple[str, ...] = ()
-    """Tests that found that they cannot run here, with their reasons."""
+    """Skipped tests, with their reasons."""
 
 
 class Reader:
-    """Tells what passing tests print, which is shown by ``--show-output`` in sections of its own, from all else."""
+    """Separates the output of passing tests, which ``--show-output`` prints in sections, from all other lines."""
 
     def __init__(self) -> None:
         self.skipped: list[str] = []
@@ -52,7 +52,7 @@ class Reader:
         self._test = ""
 
     def is_shown(self, line: str) -> bool:
-        """Whether the next line is text."""
+        """Return whether to show the next line."""
         if line == "successes:":
             self._inside = True
         elif line == "failures:" or line.startswith("test result:"):
@@ -65,7 +65,7 @@ class Reader:
 
 
 def outcome_of(status: int, lines: Sequence[str], skipped: Sequence[str] = ()) -> Outcome:
-    """Read what ``cargo test --no-fail-fast`` printed."""
+    """Return the result from the output of ``cargo test --no-fail-fast``."""
     targets = [found[1] for line in lines if (found := re.match(r"^    `-p (\S+) ", line))]
     tests = [found[1] for line in lines if (found := re.match(r"^test (\S+) \.\.\. FAILED$", line))]
     counts = [int(found[1]) for line in lines if (found := re.match(r"^test result: FAILED\. .* (\d+) failed;", line))]
@@ -75,7 +75,7 @@ def outcome_of(status: int, lines: Sequence[str], skipped: Sequence[str] = ()) -
 
 
 def cargo_test(tests: Sequence[str]) -> Outcome:
-    """Run the tests of these names, or all, and pass on what they print."""
+    """Run the tests with these names, or all tests, and print their output."""
     command = ["cargo", "test", "--release", "--workspace", "--locked", "--no-fail-fast"]
     for package in ("ccgym-bench", "ccgym-protocol", *(() if os.environ.get("CCGYM_TEST_ALL") else QUIC)):
         command += ["--exclude", package]
@@ -83,7 +83,7 @@ def cargo_test(tests: Sequence[str]) -> Outcome:
     if tests:
         command += ["--exact", *tests]
     reader = Reader()
-    # Twice as many at once as processors: those that send real packets wait most of their time.
+    # Twice as many parallel tests as processors: tests with real packets mostly wait.
     environment = {"RUST_TEST_THREADS": str(2 * (os.cpu_count() or 1)), **os.environ}
     with subprocess.Popen(
         command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -98,7 +98,7 @@ def cargo_test(tests: Sequence[str]) -> Outcome:
 
 
 def main() -> int:
-    """Run all; the exit status of the last try."""
+    """Run all tests, and return the exit status of the last try."""
     tests: Sequence[str] = ()
     skipped: dict[str, None] = {}
     for trial in range(1, TRIES + 1):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The checks behind `make lint`, `make test` and `make test-all`. Run inside the environment (.venv/ccgym.env).
-# Every part runs even if an earlier one failed; the exit status says whether all passed.
+# The checks of `make lint`, `make test` and `make test-all`. Run inside the environment (.venv/ccgym.env).
+# Every part runs even if an earlier part failed; the exit status is 0 if all passed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,8 +29,8 @@ words() {
     return 1
 }
 
-# Python's tools have the versions of constraints.txt. Which lints a Rust compiler has is its own affair: its warnings are
-# errors in continuous integration alone, where the compiler is always the same.
+# Python's tools have the versions of constraints.txt. Lints differ between Rust compilers: warnings are
+# errors only in continuous integration, where the compiler is always the same.
 lint() {
     quietly "ruff check" ruff check .
     quietly "ruff format" ruff format --check .
@@ -50,7 +50,7 @@ lint() {
     fi
 }
 
-# All tests; what cannot be told on a disturbed machine is listed in a file and bounded (tests/real_time.py).
+# All tests; tests without a result on a busy machine are listed in a file, with a maximum (tests/real_time.py).
 tests() {
     local workers=${JOBS:-$(nproc)}
     export CCGYM_UNDECIDED

@@ -1,4 +1,4 @@
-"""Progress lines, and running other programs so that a user sees what happens and why it failed."""
+"""Progress lines, and running other programs with visible progress and errors."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ STARTED = time.monotonic()
 
 
 class SetupError(Exception):
-    """Something the user has to do; the message says what."""
+    """An error that the user must solve; the message describes the action."""
 
 
 def say(message: str) -> None:
-    """One progress line, with the time since the start."""
+    """Print one progress line, with the time since the start."""
     print(f"setup {time.monotonic() - STARTED:6.1f} s  {message}", flush=True)
 
 
 def run(command: Sequence[str], what: str, *, log: Path, env: dict[str, str] | None = None) -> None:
-    """Run a program with its output in the log; a sign of life every 20 s; the tail of the output if it fails."""
+    """Run a program with its output in the log; print a line every 20 s, and the end of the output if it fails."""
     tail: list[str] = []
 
     def drain(process: subprocess.Popen[str]) -> None:
@@ -56,4 +56,4 @@ def run(command: Sequence[str], what: str, *, log: Path, env: dict[str, str] | N
         reader.join(timeout=10)
     if status != 0:
         shown = "\n".join(f"    {line}" for line in tail[-25:])
-        raise SetupError(f"{what} failed with status {status} (all of it in {log}):\n{shown}")
+        raise SetupError(f"{what} failed with status {status} (complete output in {log}):\n{shown}")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs the steps of the Dockerfile without Docker: every stage in a bare Debian 13 of its own, with HEAD as the context. Then
-# runs the image's command there. In place of the image python:3.13-slim-trixie stands Debian's own Python 3.13 with pip.
+# Runs the steps of the Dockerfile without Docker: every stage in a separate bare Debian 13, with HEAD as the context. Then
+# runs the image's command there. Debian's Python 3.13 with pip replaces the image python:3.13-slim-trixie.
 #
-#   tools/docker-check.sh       Needs root. Exit status 3 where no bare Debian can be made. About 3 GB in $TMPDIR.
+#   tools/docker-check.sh       Needs root. Exit status 3 if no bare Debian can be made. About 3 GB in $TMPDIR.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tools/bare.sh
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 work=$(mktemp -d "${TMPDIR:-/tmp}/docker-check-XXXXXX")
 trap 'rm -rf --one-file-system "$work"' EXIT
 mkdir "$work/context"
-# The context: HEAD, without what .dockerignore leaves out. Here and below variables hold several words.
+# The context: HEAD, without the files in .dockerignore. Here and below, variables contain several words.
 kept=$(sed -n 's/^!//p' .dockerignore)
 git archive HEAD $kept | tar -x -C "$work/context"
 

@@ -1,7 +1,7 @@
 """Hooks of the documentation site (mkdocs.yml): pages of the tree, tables, figures, and links to files of the tree.
 
 A page names a table by a line ``<!-- table: NAME -->`` and a figure by ``<!-- figure: NAME -->``; ``tools/pages``
-makes them, a module per page, or ``docs/data/tables/NAME.csv`` has what was measured. Whatever is wrong is a warning,
+makes them, a module per page, or ``docs/data/tables/NAME.csv`` has measured values. Each error is a warning,
 and ``mkdocs build --strict`` fails on it: a marker without a table, a table without a marker, a broken link or
 anchor, a page that is not in the navigation, a stale number of schemes. As a program it renews these numbers (``make
 format``).
@@ -32,12 +32,12 @@ TREE = {
     "agents/README.md": "reference/agents.md",
     "traces/README.md": "reference/traces.md",
 }
-"""Pages that stand outside docs/, and where they stand in the site."""
+"""Pages outside docs/, and their places in the site."""
 MARKER = re.compile(r"^<!-- (?:table|figure): ([\w-]+) -->$", re.MULTILINE)
 COUNT = re.compile(r"(<!-- count: (\w+) -->)\d+")
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 TEMPLATE = ("What it does", "Rules", "Parameters", "On three paths", "How ours was checked")
-"""The sections of the page of a scheme; one without parameters has no such section."""
+"""The sections of the page of a scheme; "Parameters" is missing for a scheme without parameters."""
 ROLE = re.compile(r":[a-z]+:(<code>)(?:~[\w.]*\.)?(\w)")
 LINK = re.compile(r"\]\(([^#)\s:]+)(#[^)\s]*)?\)")
 
@@ -45,7 +45,7 @@ log = logging.getLogger("mkdocs.hooks.docs")
 
 
 def place(file: Path) -> str:
-    """The address of a file in the site, from its root."""
+    """Return the address of a file in the site, from its root."""
     for folder, there in ((DOCS, ""), (IMAGES, "img/")):
         if folder in file.parents:
             return there + file.relative_to(folder).as_posix()
@@ -54,19 +54,19 @@ def place(file: Path) -> str:
 
 
 def counted(text: str) -> str:
-    """A page with the numbers of schemes that there are, each behind ``<!-- count: NAME -->``."""
+    """Return a page with current numbers of schemes, each after ``<!-- count: NAME -->``."""
     return COUNT.sub(lambda found: f"{found[1]}{counts()[found[2]]}", text)
 
 
 def target_of(page: Path, link: re.Match[str]) -> Path | None:
-    """The file of the tree that a link of a page leads to; one that starts with a slash starts at the root."""
+    """Return the file of the tree that a link of a page leads to; links with a leading slash start at the root."""
     target = (ROOT / link[1][1:] if link[1].startswith("/") else page.parent / link[1]).resolve()
     return target if ROOT in target.parents and target.is_file() else None
 
 
 @cache
 def filled(name: str, text: str) -> str:
-    """A page with its tables and figures; what cannot be made is a warning."""
+    """Return a page with its tables and figures; log a warning for each that cannot be made."""
     blocks = BLOCKS.get(name, {})
     if counted(text) != text:
         log.warning("%s: a number of schemes is stale: run `make format`", name)
@@ -88,7 +88,7 @@ def filled(name: str, text: str) -> str:
             return ""
         try:
             return "\n".join(blocks[marker[1]]())
-        except Exception as error:  # the data of a table may be damaged: the others are tried all the same
+        except Exception as error:  # the data of a table may be damaged: continue with the other tables
             log.warning("%s: %s cannot be made: %s: %s", name, marker[1], type(error).__name__, error)
             return ""
 
@@ -96,7 +96,7 @@ def filled(name: str, text: str) -> str:
 
 
 def linked(page: Path, text: str) -> str:
-    """The text of a page with its links as the site has them."""
+    """Return the text of a page with links in the form of the site."""
 
     def link(found: re.Match[str]) -> str:
         target = target_of(page, found)
@@ -108,7 +108,7 @@ def linked(page: Path, text: str) -> str:
 
 
 def source(page: File) -> Path:
-    """The file in the tree that a page of the site is made from."""
+    """Return the source file in the tree of a page of the site."""
     outside = {there: ROOT / name for name, there in TREE.items()}
     return outside.get(page.src_uri, DOCS / page.src_uri)
 
@@ -123,7 +123,7 @@ def on_config(config: MkDocsConfig) -> None:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
-    """Add pages and files that stand outside docs/, as far as pages link to them, and the figures."""
+    """Add the figures, and the pages and files outside docs/ that pages link to."""
     for name, there in TREE.items():
         files.append(File.generated(config, there, content=(ROOT / name).read_text(encoding="utf-8")))
     for image in sorted(IMAGES.rglob("*.png")):

@@ -1,6 +1,6 @@
-"""Draws what takes seconds of the pages into .cache/figures: what is missing, or older than what it shows.
+"""Draw the slow figures of the pages into .cache/figures, if they are missing or older than their data.
 
-Run by ``make site``; with names as arguments, those are drawn again.
+Run by ``make site``; with names as arguments, these figures are drawn again.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from tests.reproduction import genuine_programs as genuine
 from tests.reproduction.report import PAGES
 
 PROGRAM_COLORS = ("#222222", "#2a8f4f", "#1f5fbf")
-"""Of a program, of ours emulated, and of ours simulated."""
+"""Styles for a program, for ccgym's scheme emulated, and for ccgym's scheme simulated."""
 
 
 def draw_programs(file: Path) -> None:
-    """Draw what each program of the founding reports sent over time, and ours, a panel per path."""
+    """Draw the sending rate of each program of the founding reports and of ccgym's scheme, a panel per path."""
     with house_style():
         drawn = blank_figure(17, 1.25 * len(genuine.PROGRAMS) + 1)
         drawn.set_layout_engine("constrained")
@@ -49,7 +49,7 @@ def draw_programs(file: Path) -> None:
 
 
 def draw_windows(file: Path) -> None:
-    """Draw the windows that schemes/tests/curves keeps, a panel per scheme."""
+    """Draw the windows in schemes/tests/curves, a panel per scheme."""
     files = sorted((ROOT / "schemes/tests/curves").glob("*.csv"))
     with house_style():
         drawn = blank_figure(17, 1.6 * -(-len(files) // 5))
@@ -73,7 +73,7 @@ def draw_windows(file: Path) -> None:
 
 
 def draw(name: str) -> None:
-    """Draw one."""
+    """Draw one figure."""
     kind, subject = FIGURES[name]
     file = picture(name)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ def draw(name: str) -> None:
 
 
 def outdated(name: str) -> bool:
-    """Whether a figure is missing, or older than the native module, its agent or its recording."""
+    """Return whether a figure is missing, or older than the native module, its agent or its recording."""
     file = picture(name)
     kind, subject = FIGURES[name]
     recorded = {"programs": genuine.RECORDED.rglob("*.gz"), "windows": (ROOT / "schemes/tests/curves").glob("*")}

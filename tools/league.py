@@ -1,4 +1,4 @@
-"""Keeps in docs/data what docs/studies/league.md shows of the experiment: its rankings.
+"""Write the rankings of the experiment for docs/studies/league.md to docs/data.
 
 python evaluate.py --experiment league
 python tools/league.py results/league
@@ -20,11 +20,11 @@ KEPT: Final = (
     "section", "rank", "scheme", "rating", "rating_low", "rating_high", "first", "winning_rate", "winning_rate_exact",
     "mean", "worst", "share", "delay_ratio",
 )  # fmt: skip
-"""Columns of docs/data/league.csv; ranks by weight follow."""
+"""Columns of docs/data/league.csv, before the ranks by weight."""
 
 
 def main(directory: Path) -> None:
-    """Keep rankings and published winning rates."""
+    """Write rankings and published winning rates."""
     league: dict[str, Any] = json.loads((directory / "results.json").read_text(encoding="utf-8"))
     sections = {one["name"]: one for one in league["sections"]}
     rows = []

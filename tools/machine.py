@@ -1,4 +1,4 @@
-"""What the machine has: a Rust toolchain, a linker, the distribution's packages."""
+"""Find the tools of this machine: a Rust toolchain, a linker, the distribution's packages."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from console import ROOT, SetupError, run, say
 
 
 def version_of(text: str) -> tuple[int, ...]:
-    """The first dotted number in a text, as a tuple: ``cargo 1.85.0 (…)`` -> ``(1, 85, 0)``."""
+    """Return the first dotted number in a text, as a tuple: ``cargo 1.85.0 (…)`` -> ``(1, 85, 0)``."""
     found = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
     return tuple(int(part) for part in found.groups(default="0")) if found else ()
 
 
 def minimum_rust(root: Path) -> tuple[int, ...]:
-    """The oldest compiler that the workspace builds with (``rust-version`` in Cargo.toml)."""
+    """Return the oldest compiler that can build the workspace (``rust-version`` in Cargo.toml)."""
     found = re.search(r'^rust-version\s*=\s*"([^"]+)"', (root / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE)
     if not found:
         raise SetupError("Cargo.toml names no rust-version")
@@ -34,7 +34,7 @@ def minimum_rust(root: Path) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A directory with ``cargo`` and ``rustc``, and what the environment must hold for them to work."""
+    """A directory with ``cargo`` and ``rustc``, and the environment variables that they need."""
 
     bin: Path
     version: tuple[int, ...]
@@ -42,7 +42,7 @@ class Toolchain:
 
 
 def probe_toolchain(directory: Path, env: dict[str, str] | None = None) -> Toolchain | None:
-    """The toolchain in a directory, if there is one and it runs (a rustup proxy without a toolchain does not)."""
+    """Return the toolchain in a directory, if it exists and runs (a rustup proxy without a toolchain does not)."""
     env = env or {}
     versions = []
     for program in ("cargo", "rustc"):
@@ -63,7 +63,7 @@ def probe_toolchain(directory: Path, env: dict[str, str] | None = None) -> Toolc
 
 
 def toolchain_directories(root: Path) -> list[tuple[Path, dict[str, str]]]:
-    """Where a toolchain may be, best first: the path, Cargo's own folders, versioned packages, our own bootstrap."""
+    """Return folders for a toolchain, best first: the path, Cargo's folders, versioned packages, ccgym's bootstrap."""
     places = [Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry]
     if "CARGO_HOME" in os.environ:
         places.append(Path(os.environ["CARGO_HOME"]) / "bin")
@@ -76,7 +76,7 @@ def toolchain_directories(root: Path) -> list[tuple[Path, dict[str, str]]]:
 
 
 def find_toolchain(root: Path) -> tuple[Toolchain | None, Toolchain | None]:
-    """The first toolchain that is new enough, and the newest that is not (for the message)."""
+    """Return the first toolchain that is new enough, and the newest older one (for the message)."""
     too_old: Toolchain | None = None
     for directory, env in toolchain_directories(root):
         found = probe_toolchain(directory, env)
@@ -90,7 +90,7 @@ def find_toolchain(root: Path) -> tuple[Toolchain | None, Toolchain | None]:
 
 
 def can_link() -> bool:
-    """Whether a C program can be linked, which Rust needs too: a compiler alone lacks the C library's start files."""
+    """Return whether a C program can be linked, as Rust needs: a compiler alone lacks the C library's start files."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         return False
@@ -102,17 +102,17 @@ def can_link() -> bool:
 
 
 def is_root() -> bool:
-    """Whether distribution packages may be installed without asking."""
+    """Return whether distribution packages may be installed without asking the user."""
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def has_apt() -> bool:
-    """Whether this is a Debian or one of its children."""
+    """Return whether this is Debian or a system derived from it."""
     return shutil.which("apt-get") is not None
 
 
 def apt_candidate(package: str) -> tuple[int, ...]:
-    """The version of a distribution package that would be installed; empty if there is none."""
+    """Return the installable version of a distribution package; empty if there is none."""
     answer = subprocess.run(
         ["apt-cache", "policy", package], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}
     )
@@ -121,12 +121,12 @@ def apt_candidate(package: str) -> tuple[int, ...]:
 
 
 def apt_names(prefix: str) -> list[str]:
-    """The names of the distribution packages that begin so."""
+    """Return the names of the distribution packages with a prefix."""
     return subprocess.run(["apt-cache", "pkgnames", prefix], capture_output=True, text=True).stdout.split()
 
 
 def rust_packages(minimum: tuple[int, ...]) -> list[str]:
-    """The distribution's compiler that is new enough: Debian's, its newer one for browsers, Ubuntu's versioned ones."""
+    """Return a new enough compiler package: Debian's, its newer one for browsers, or Ubuntu's versioned ones."""
     kinds = [["rustc", "cargo", "rustfmt", "rust-clippy"], ["rustc-web", "cargo-web", "rustfmt-web", "rust-web-clippy"]]
     for name in sorted(apt_names("rustc-1."), key=version_of, reverse=True):
         if re.fullmatch(r"rustc-1\.\d+", name):
@@ -139,7 +139,7 @@ def rust_packages(minimum: tuple[int, ...]) -> list[str]:
 
 
 def venv_package() -> str:
-    """The distribution package that gives this interpreter the means to make virtual environments."""
+    """Return the distribution package that lets this interpreter make virtual environments."""
     own = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     default = Path("/usr/bin/python3")
     is_default = default.exists() and default.resolve().name == own
@@ -147,7 +147,7 @@ def venv_package() -> str:
 
 
 def can_make_venv() -> bool:
-    """Whether this interpreter has venv and ensurepip (Debian ships them apart)."""
+    """Return whether this interpreter has venv and ensurepip (separate packages in Debian)."""
     return all(importlib.util.find_spec(module) is not None for module in ("venv", "ensurepip"))
 
 
@@ -159,19 +159,19 @@ def install_packages(packages: Sequence[str], log: Path) -> None:
 
 
 def remedy(packages: Sequence[str]) -> str:
-    """The one command that installs what is missing, for a user who is not root."""
+    """Return the command that installs missing packages, for a user who is not root."""
     if has_apt():
-        return f"Run this once, then again what you ran:\n    sudo apt-get install {' '.join(packages)}"
+        return f"Run this once, then repeat your command:\n    sudo apt-get install {' '.join(packages)}"
     return (
-        "Install with your system's package manager, then run again what you ran: a C compiler with the C library's "
+        "Install with your system's package manager, then repeat your command: a C compiler with the C library's "
         f"headers, Python's venv module, and Rust {'.'.join(map(str, minimum_rust(ROOT)[:2]))} or newer"
     )
 
 
 def ensure_system(*, need_venv: bool, log: Path) -> None:
-    """Install the missing distribution packages when root; otherwise name them all in one command.
+    """Install the missing distribution packages as root; otherwise raise an error with one command for all.
 
-    A missing compiler for Rust alone is not an error here: one can be fetched without being root.
+    If only a Rust compiler is missing, this is no error: it can be downloaded without root.
     """
     missing: list[str] = []
     reasons: list[str] = []
@@ -186,7 +186,7 @@ def ensure_system(*, need_venv: bool, log: Path) -> None:
         return
     if is_root() and has_apt():
         say("distribution packages are missing: refreshing the package lists")
-        with contextlib.suppress(SetupError):  # offline, or one source of many is down: the lists at hand may do
+        with contextlib.suppress(SetupError):  # offline, or a source is down: existing lists may be enough
             run(["apt-get", "update"], "apt-get update", log=log)
         packages = missing + (rust_packages(minimum_rust(ROOT)) if no_rust else [])
         if not Path("/etc/ssl/certs/ca-certificates.crt").exists():

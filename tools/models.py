@@ -1,6 +1,6 @@
-"""Writes ``ccgym/config/models.pyi``: the models that are built when ccgym starts, for editors and type checkers.
+"""Write ``ccgym/config/models.pyi``: the models that ccgym builds at its start, for editors and type checkers.
 
-Run by ``make format``; with ``--check`` it only says, by exit status 1, whether the file is stale.
+Run by ``make format``; with ``--check`` it only returns exit status 1 if the file is outdated.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UNIONS = {made: name for name, made in vars(models).items() if name.startswith("
 
 
 def written(annotation: Any, name: str = "") -> str:
-    """A type as source; ``name`` is what is defined by it."""
+    """Return a type as source; ``name`` is the name of its definition."""
     if UNIONS.get(annotation, name) != name:
         return UNIONS[annotation]
     origin, arguments = get_origin(annotation), get_args(annotation)
@@ -50,7 +50,7 @@ def written(annotation: Any, name: str = "") -> str:
 
 
 def default(value: Any) -> str:
-    """A default as source."""
+    """Return a default value as source."""
     if isinstance(value, BaseModel):
         return (
             f"{type(value).__name__}({', '.join(f'{key}={default(part)}' for key, part in value if part is not None)})"
@@ -59,7 +59,7 @@ def default(value: Any) -> str:
 
 
 def module() -> str:
-    """The source of the stub."""
+    """Return the source of the stub."""
     blocks = [HEAD]
     for name, made in vars(models).items():
         if name.startswith("_") or name in ("json", "build"):
@@ -83,4 +83,4 @@ if __name__ == "__main__":
     if "--check" not in sys.argv[1:]:
         stub.write_text(module(), encoding="utf-8")
     elif stub.read_text(encoding="utf-8") != module():
-        raise SystemExit(f"{stub} is stale: run `make format`")
+        raise SystemExit(f"{stub} is outdated: run `make format`")

@@ -1,11 +1,11 @@
-"""Keeps in docs/data what docs/studies/published.md shows of ours next to what was published.
+"""Write ccgym's results for docs/studies/published.md, next to published numbers, to docs/data.
 
 python tools/published.py runs results/77.72mbps results/77.72mbps-emulated
 python tools/published.py expectations
 make site
 
-``runs`` takes results directories of ``evaluate.py``. ``expectations`` runs those tests of the core that
-docs/data/published.csv names, and keeps what each found next to a published number.
+``runs`` reads results directories of ``evaluate.py``. ``expectations`` runs the tests of the core that
+docs/data/published.csv names, and writes the result of each test next to the published number.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EXPECTED: Final = re.compile(r"EXPECTED (\S+): (.*): (\S+) within (\S+), found (
 
 
 def runs(directories: list[str]) -> None:
-    """Keep the runs of results directories, a row each."""
+    """Write the runs of results directories, a row each."""
     rows: list[dict[str, Any]] = []
     for directory in directories:
         found: dict[tuple[str, str], dict[str, Any]] = {}
@@ -41,7 +41,7 @@ def runs(directories: list[str]) -> None:
 
 
 def expectations() -> None:
-    """Run the tests that are named, and keep what they found."""
+    """Run the named tests, and write their results."""
     with (ROOT / "docs/data/published.csv").open(encoding="utf-8") as lines:
         tests = {row["test"] for row in csv.DictReader(lines)}
     # The lines of expectations.md are one test.

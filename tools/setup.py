@@ -1,10 +1,10 @@
 """Set up a checkout: virtual environment, Python packages, Rust toolchain, native module, smoke test.
 
 Called by ``tools/setup.sh`` (that is, by every target of the Makefile) with any Python >= 3.11; standard library only.
-It works out what is out of date, does that and nothing else, and is silent and quick when there is nothing.
+It finds outdated steps and does only these. It is silent and fast if no step is outdated.
 
-State lives in ``.venv/ccgym-setup.json`` (fingerprints of what each step was done for) and ``.venv/ccgym.env`` (what a
-shell sources to get the environment and the toolchain); the log of the programs that were run in ``.cache/setup.log``.
+State is in ``.venv/ccgym-setup.json`` (fingerprints of the inputs of each step) and ``.venv/ccgym.env`` (a shell
+sources it to get the environment and the toolchain). ``.cache/setup.log`` contains the output of all programs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pathlib import Path
 from console import ROOT, SetupError, run, say
 from machine import Toolchain, ensure_system, find_toolchain, minimum_rust
 
-#: What each kind of use needs in addition to the package's own dependencies: extras of pyproject.toml.
+#: Extras of pyproject.toml that each kind of use needs in addition to the package's dependencies.
 PROFILES: dict[str, tuple[str, ...]] = {
     "demo": ("report",),
     "train": ("report", "train"),
@@ -40,13 +40,13 @@ PROFILES: dict[str, tuple[str, ...]] = {
     "wheel": ("wheel",),
 }
 
-#: Everything the native module is made from.
+#: Sources of the native module.
 NATIVE_INPUTS = ("Cargo.toml", "Cargo.lock", "crates", "schemes")
 
-#: The program of QUIC flows (crates/optional/quic-flows), which the profile "dev" has.
+#: The program of QUIC flows (crates/optional/quic-flows), for the profile "dev".
 QUIC = "ccgym-quic"
 
-#: Everything the installed metadata (console script, version, data) is made from.
+#: Sources of the installed metadata (console script, version, data).
 METADATA_INPUTS = ("pyproject.toml", "Cargo.toml")
 
 
@@ -54,7 +54,7 @@ METADATA_INPUTS = ("pyproject.toml", "Cargo.toml")
 
 
 def fingerprint(root: Path, inputs: Sequence[str], *extra: str) -> str:
-    """A hash over files and folders (names and contents) and any further text."""
+    """Return a hash over files and folders (names and contents) and further texts."""
     digest = hashlib.sha256()
     for name in inputs:
         top = root / name
@@ -70,14 +70,14 @@ def fingerprint(root: Path, inputs: Sequence[str], *extra: str) -> str:
 
 @dataclass
 class State:
-    """Fingerprints of the steps that were done, kept inside the virtual environment so that they vanish with it."""
+    """Fingerprints of finished steps, in the virtual environment, so that they are deleted with it."""
 
     path: Path
     done: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def load(cls, path: Path) -> State:
-        """Read the stamps; a missing or damaged file means that nothing was done."""
+        """Read the fingerprints; a missing or damaged file means that no step is finished."""
         try:
             done = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -85,7 +85,7 @@ class State:
         return cls(path, done if isinstance(done, dict) else {})
 
     def record(self, step: str, stamp: str) -> None:
-        """Remember that a step was done."""
+        """Record that a step is finished."""
         self.done[step] = stamp
         scratch = self.path.with_suffix(".new")
         scratch.write_text(json.dumps(self.done, indent=1, sort_keys=True) + "\n", encoding="utf-8")
@@ -93,7 +93,7 @@ class State:
 
 
 def wanted(root: Path, profile: str, interpreter: str) -> dict[str, str]:
-    """The fingerprint that each step should have been done for."""
+    """Return the current fingerprint of each step's inputs."""
     packages = {f"packages:{profile}": fingerprint(root, ("pyproject.toml", "constraints.txt"), profile, interpreter)}
     if profile == "wheel":  # tools/wheel.py compiles for each target
         return packages
@@ -105,12 +105,12 @@ def wanted(root: Path, profile: str, interpreter: str) -> dict[str, str]:
         "metadata": metadata,
         "smoke": native + metadata,
     }
-    # Flows of QUIC are for development: a library and its TLS to compile.
+    # QUIC flows are only for development: a library and its TLS must be compiled.
     return {**steps, "quic": native} if profile == "dev" else steps
 
 
 def outstanding(root: Path, state: State, profile: str, interpreter: str) -> list[str]:
-    """The steps that are to be done, in order; empty when all is up to date."""
+    """Return the outdated steps, in order; empty if all steps are up to date."""
     steps = [step for step, stamp in wanted(root, profile, interpreter).items() if state.done.get(step) != stamp]
     if profile != "wheel" and "native" not in steps and not any((root / "ccgym").glob("_core*.so")):
         steps.append("native")
@@ -124,7 +124,7 @@ def outstanding(root: Path, state: State, profile: str, interpreter: str) -> lis
 
 @dataclass
 class Setup:
-    """One run: what was asked for, and where things are."""
+    """One run of the set-up: its options and places."""
 
     root: Path
     profile: str
@@ -137,7 +137,7 @@ class Setup:
         return str(self.venv / "bin" / "python")
 
     def interpreter_version(self) -> str:
-        """``3.11`` for a virtual environment that works, else nothing."""
+        """Version such as ``3.11`` of a working virtual environment, otherwise empty."""
         if Path(sys.prefix).resolve() == self.venv.resolve() and importlib.util.find_spec("pip"):
             return f"{sys.version_info[0]}.{sys.version_info[1]}"
         try:
@@ -150,13 +150,13 @@ class Setup:
         return answer.stdout.strip() if answer.returncode == 0 else ""
 
     def make_venv(self) -> None:
-        """Make the virtual environment afresh."""
-        base = getattr(sys, "_base_executable", sys.executable)  # not the one inside the environment to be cleared
+        """Make a new virtual environment."""
+        base = getattr(sys, "_base_executable", sys.executable)  # not the interpreter in the environment to be deleted
         say(f"Python {platform.python_version()} ({base}): making {self.venv.relative_to(self.root)}")
         run([base, "-m", "venv", "--clear", str(self.venv)], "making the virtual environment", log=self.log)
 
     def requirements(self) -> list[str]:
-        """What the profile asks for, from pyproject.toml."""
+        """Return the packages of the profile, from pyproject.toml."""
         project = tomllib.loads((self.root / "pyproject.toml").read_text(encoding="utf-8"))
         extras = project["project"]["optional-dependencies"]
         return [
@@ -166,18 +166,18 @@ class Setup:
         ]
 
     def pip(self, what: str, *arguments: str, env: dict[str, str] | None = None) -> None:
-        """Install into the virtual environment, at the pinned versions."""
+        """Install packages with pinned versions into the virtual environment."""
         options = ("--disable-pip-version-check", "--prefer-binary", "--progress-bar=off", "--no-compile")
         env = {**(env or os.environ), "PIP_CONSTRAINT": str(self.root / "constraints.txt"), "PIP_NO_INPUT": "1"}
         run([self.python, "-m", "pip", "install", *options, *arguments], what, log=self.log, env=env)
 
     def toolchain(self) -> Toolchain:
-        """A Rust toolchain that is new enough, fetched if there is none."""
+        """Return a Rust toolchain that is new enough; download it if there is none."""
         found, too_old = find_toolchain(self.root)
         need = ".".join(str(part) for part in minimum_rust(self.root)[:2])
         if found is None:
             had = f"only Rust {'.'.join(map(str, too_old.version))} in {too_old.bin}" if too_old else "no Rust compiler"
-            say(f"{had}, Rust {need} or newer is needed: fetching a toolchain into .cache/rust")
+            say(f"{had}, Rust {need} or newer is needed: downloading a toolchain into .cache/rust")
             try:
                 self.pip("installing the toolchain fetcher", "puccinialin")
                 run(
@@ -187,7 +187,7 @@ class Setup:
                 )  # fmt: skip
             except SetupError as error:
                 raise SetupError(
-                    f"{error}\n\nThere is {had} and none could be fetched. Install Rust {need} or newer by hand:\n"
+                    f"{error}\n\nThere is {had} and the download failed. Install Rust {need} or newer manually:\n"
                     "    Debian 13, Ubuntu 25.10 or newer:   sudo apt-get install cargo\n"
                     "    Debian 12:                          sudo apt-get install cargo-web rustc-web\n"
                     "    Ubuntu 22.04, 24.04:                sudo apt-get install cargo-1.85 rustc-1.85\n"
@@ -199,7 +199,7 @@ class Setup:
         return found
 
     def environment(self, toolchain: Toolchain) -> dict[str, str]:
-        """The variables under which the project's programs run."""
+        """Return the environment variables for the project's programs."""
         path = [str(self.venv / "bin")]
         if shutil.which("cargo") is None or Path(str(shutil.which("cargo"))).parent != toolchain.bin:
             path.append(str(toolchain.bin))
@@ -207,7 +207,7 @@ class Setup:
         return {**own, **toolchain.env, "PATH": os.pathsep.join(path)}
 
     def inside(self, toolchain: Toolchain) -> dict[str, str]:
-        """This process's variables, with the environment entered."""
+        """Return this process's variables, with the variables of the environment."""
         own = self.environment(toolchain)
         return {**os.environ, **own, "PATH": f"{own['PATH']}{os.pathsep}{os.environ.get('PATH', '')}"}
 
@@ -220,7 +220,7 @@ class Setup:
         (self.venv / "ccgym.env").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def add_rust_tools(self, toolchain: Toolchain) -> None:
-        """The formatter and the linter, which only development needs; where a toolchain came without them."""
+        """Install the formatter and the linter, needed for development, if the toolchain lacks them."""
         missing = [t for t in ("cargo-fmt", "cargo-clippy") if not (toolchain.bin / t).exists()]
         rustup = toolchain.bin / "rustup"
         if missing and os.access(rustup, os.X_OK):
@@ -229,7 +229,7 @@ class Setup:
                     env={**os.environ, **toolchain.env})  # fmt: skip
 
     def build(self, toolchain: Toolchain) -> None:
-        """Compile the native module in release mode and put it into the package, where the checkout imports it."""
+        """Compile the native module in release mode and copy it into the package of the checkout."""
         maturin = str(self.venv / "bin" / "maturin")
         run(
             [maturin, "develop", "--release", "--locked", "--skip-install"], "compiling the native module",
@@ -237,7 +237,7 @@ class Setup:
         )  # fmt: skip
 
     def build_quic(self, toolchain: Toolchain) -> None:
-        """Compile the program of QUIC flows and put it next to the environment's programs."""
+        """Compile the program of QUIC flows and copy it to the environment's programs."""
         run(
             ["cargo", "build", "--release", "--locked", "-p", QUIC], f"compiling {QUIC}",
             log=self.log, env=self.inside(toolchain),
@@ -256,7 +256,7 @@ class Setup:
                  env=self.inside(toolchain))  # fmt: skip
 
     def smoke(self) -> None:
-        """Import, simulate one second, say what came out."""
+        """Import the package, simulate one second, print the result."""
         answer = subprocess.run(
             [self.python, str(self.root / "tools" / "smoke.py")], cwd=self.root, capture_output=True, text=True,
             timeout=120,
@@ -267,13 +267,13 @@ class Setup:
 
 
 def set_up(setup: Setup, *, chosen: bool) -> None:
-    """Bring the checkout up to date for the profile."""
+    """Update the checkout for the profile."""
     version = setup.interpreter_version()
     own = f"{sys.version_info[0]}.{sys.version_info[1]}"
     state = State.load(setup.venv / "ccgym-setup.json")
     reason = ""
     if version and chosen and version != own:
-        reason = f"the virtual environment has Python {version}, Python {own} was asked for"
+        reason = f"the virtual environment has Python {version}, but Python {own} was requested"
     elif version and state.done.get("root", str(setup.root)) != str(setup.root):
         reason = f"the checkout was moved here from {state.done['root']}"
     stale = bool(reason)
@@ -283,7 +283,7 @@ def set_up(setup: Setup, *, chosen: bool) -> None:
     setup.log.parent.mkdir(parents=True, exist_ok=True)
     setup.log.write_text("", encoding="utf-8")
     if stale:
-        say(f"{reason}: starting afresh")
+        say(f"{reason}: starting again")
     ensure_system(need_venv=stale or not version, log=setup.log)
     if stale or not version:
         setup.make_venv()
@@ -300,11 +300,11 @@ def set_up(setup: Setup, *, chosen: bool) -> None:
     requirements = setup.requirements() if packages in steps else []
     if requirements and "native" in steps and not (setup.venv / "bin" / "maturin").exists():
         setup.pip("installing the build tool", *(r for r in requirements if r.startswith("maturin")))
-    # Compiling keeps the processors busy and installing keeps the network busy: they run side by side.
+    # Compiling uses the processors and installing uses the network: run both in parallel.
     with ThreadPoolExecutor() as pool:
         work = {}
         if packages in steps:
-            say(f"installing {len(requirements)} Python packages and what they need, at the pinned versions")
+            say(f"installing {len(requirements)} Python packages and their dependencies, with pinned versions")
             what = f"installing the Python packages ({setup.profile})"
             work[packages] = pool.submit(setup.pip, what, *requirements)
         if "native" in steps:
@@ -334,7 +334,7 @@ def set_up(setup: Setup, *, chosen: bool) -> None:
 
 @contextlib.contextmanager
 def alone(root: Path) -> Iterator[None]:
-    """Let one setup run at a time in a checkout; a second waits for the first."""
+    """Allow only one setup at a time in a checkout; a second setup waits for the first."""
     folder = root / ".cache"
     folder.mkdir(exist_ok=True)
     with (folder / "setup.lock").open("w") as lock:
@@ -347,7 +347,7 @@ def alone(root: Path) -> Iterator[None]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point."""
+    """Run the set-up, and return the exit status."""
     parser = argparse.ArgumentParser(prog="tools/setup.sh", description="Set up a checkout of ccgym.")
     parser.add_argument("--profile", choices=sorted(PROFILES), default="dev", help="what to install for")
     parser.add_argument("--chosen", action="store_true", help=argparse.SUPPRESS)  # the user named the interpreter
@@ -360,7 +360,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"setup: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nsetup: interrupted; run it again to go on where it stopped", file=sys.stderr)
+        print("\nsetup: interrupted; run it again to continue where it stopped", file=sys.stderr)
         return 130
     return 0
 

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Finds a Python that is new enough and hands over to tools/setup.py, which does everything else.
+# Finds a Python that is new enough and runs tools/setup.py with it, which does all other steps.
 #
 #   tools/setup.sh [--profile demo|train|test|dev|wheel]       PYTHON=python3.12 tools/setup.sh …   to choose the interpreter
 #
-# Quick when nothing is to be done: then the virtual environment's own Python answers.
+# Fast if no step is outdated: then it uses the virtual environment's Python.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,7 @@
-"""Prints how many lines each part of the tree has, next to its maximum in ``size.toml``; ``--check`` fails beyond one.
+"""Print the number of lines of each part of the tree, with its maximum in ``size.toml``; ``--check`` fails above one.
 
-A part is a folder: its Rust and Python files are counted, those in folders of tests apart, and Markdown files, those
-under ``docs`` apart. The tree is everything that Git holds, in MB.
+A part is a folder: its Rust and Python files are counted, with files in folders of tests as a separate part.
+Markdown files are counted, too, with ``docs`` as a separate part. The tree is everything in Git, in MB.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KINDS = {".rs": "code", ".py": "code", ".md": "docs"}
 
 
 def part_of(path: str) -> str:
-    """The part that a file belongs to: its crate or package, its tests, or the pages; empty for all else."""
+    """Return the part of a file: its crate or package, its tests, or the pages; empty for other files."""
     folders, kind = path.split("/"), KINDS.get(Path(path).suffix)
     if kind is None:
         return ""
@@ -30,7 +30,7 @@ def part_of(path: str) -> str:
 
 
 def main() -> int:
-    """Entry point."""
+    """Print the table, and return the exit status."""
     budget = tomllib.loads((ROOT / "size.toml").read_text(encoding="utf-8"))
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
     lines: Counter[str] = Counter()

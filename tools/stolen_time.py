@@ -1,6 +1,6 @@
-"""How much of the processors' time others took away: what tells a failure of a busy machine from one of ours.
+"""Measure stolen processor time, which distinguishes failures of a busy machine from failures of ccgym.
 
-A virtual machine may lose its processors for tens of milliseconds, and no real path keeps a schedule then.
+A virtual machine may lose its processors for tens of milliseconds, and then no real path can hold its schedule.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final
 
 STOLEN: Final = 0.01
-"""Share of the processors' time from which on a failure may be the machine's; where nothing else runs it is 0."""
+"""Minimum stolen share for a failure to be the machine's; without other load, the share is 0."""
 
 
 def processor_times() -> tuple[int, int]:
-    """Time so far of all processors, and how much of it was stolen, in ticks; zeros where that is not known."""
+    """Return the total time of all processors, and the stolen part, in ticks; zeros if unknown."""
     try:
         words = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
         return sum(map(int, words[:8])), int(words[7])
@@ -22,6 +22,6 @@ def processor_times() -> tuple[int, int]:
 
 
 def stolen_share(before: tuple[int, int], after: tuple[int, int]) -> float:
-    """Part of the time between two readings that was stolen."""
+    """Return the stolen share of the time between two readings."""
     elapsed = after[0] - before[0]
     return (after[1] - before[1]) / elapsed if elapsed > 0 else 0.0

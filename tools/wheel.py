@@ -1,9 +1,9 @@
-"""Builds the wheels and the source distribution into ``dist/``; the command behind ``make wheel``.
+"""Build the wheels and the source distribution into ``dist/``; the command of ``make wheel``.
 
     python tools/wheel.py [TARGET...]       as in: python tools/wheel.py aarch64-unknown-linux-gnu
 
-Each target is a name of Rust's. zig links for all of them on one machine, against glibc 2.17 on Linux, so that a wheel
-runs on any Linux since 2014. Rust's standard library for a target comes from rustup, or from Debian's packages.
+Targets have Rust's names. zig links for all targets on one machine, against glibc 2.17 on Linux, so that a wheel
+runs on any Linux since 2014. Rust's standard library for a target is from rustup, or from Debian's packages.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ DIST = ROOT / "dist"
 MATURIN = (sys.executable, "-m", "maturin")
 LOG = ROOT / ".cache" / "wheel.log"
 
-#: What Debian calls the processors.
+#: Debian's names of the processors.
 DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def has_target(toolchain: Toolchain, target: str) -> bool:
-    """Whether Rust's standard library for a target is installed."""
+    """Return whether Rust's standard library for a target is installed."""
     asked = [str(toolchain.bin / "rustc"), "--print", "target-libdir", "--target", target]
     folder = subprocess.run(asked, env={**os.environ, **toolchain.env}, capture_output=True, text=True).stdout.strip()
     return any(Path(folder).glob("libstd-*"))
 
 
 def add_target(toolchain: Toolchain, target: str) -> None:
-    """Install Rust's standard library for a target, where it is missing."""
+    """Install Rust's standard library for a target, if it is missing."""
     if has_target(toolchain, target):
         return
     say(f"adding Rust's standard library for {target}")
@@ -63,7 +63,7 @@ def build(target: str) -> None:
 
 
 def main() -> int:
-    """Entry point."""
+    """Build all targets, and return the exit status."""
     LOG.parent.mkdir(exist_ok=True)
     LOG.write_text("", encoding="utf-8")
     try:

@@ -1,4 +1,4 @@
-"""Command-line programs: argument parsing only; the work is done by the packages they call.
+"""Command-line programs: only argument parsing; other packages do the work.
 
-May import ``training`` and what stands below it in ``ARCHITECTURE.md``.
+May import ``training`` and the packages below it in ``ARCHITECTURE.md``.
 """

@@ -1,6 +1,6 @@
-"""``ccgym benchmark``: the catalogue of published experiments, each with its report, and a table of all of them.
+"""``ccgym benchmark``: run the catalogue of published experiments, each with its report, and write a summary table.
 
-Exit status: 0, done; 1, a run failed; for the rest see :mod:`ccgym.cli.common`.
+Exit status: 0, done; 1, a run failed; for other values see :mod:`ccgym.cli.common`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 _DESCRIPTION: Final = """\
 Run the catalogue of published experiments (configs/experiments/benchmark.yaml) for one scheme or several: RFC 9743,
 ccperf, C4's tests, BBR's matrices, the studies of Giacomoni and Parisis, RFC 8867, ccBench, Prudentia. Each part has
-its own report below the results directory; benchmark.md has a line per part, and benchmark.csv one per experiment and
-scheme. `ccgym report site` makes pages of all of it. After an interruption the same command goes on.
+its own report below the results directory. benchmark.md has a line per part, and benchmark.csv a line per experiment
+and scheme. `ccgym report site` makes a website from the results. After an interruption, the same command continues.
 """
 
 _EXAMPLES: Final = """\
   ccgym benchmark --list                       the parts
-  ccgym benchmark reno --quick                 a look at all of them
+  ccgym benchmark reno --quick                 all parts, coarse and fast
   ccgym benchmark bbr runs/mine --only c4,rfc9743
   ccgym benchmark all --quick --out results/all && ccgym report site results/all
 """
@@ -47,7 +47,7 @@ def _benchmark(arguments: argparse.Namespace) -> int:
     if arguments.only is not None:
         catalogue = catalogue.only(arguments.only)
     if arguments.list:
-        print_table(("part", "what it is"), list(catalogue.parts.items()))
+        print_table(("part", "description"), list(catalogue.parts.items()))
         return 0
     if not arguments.schemes:
         raise ConfigError(
@@ -55,7 +55,7 @@ def _benchmark(arguments: argparse.Namespace) -> int:
             "no scheme",
             where="SCHEME",
             expected="one or more schemes, such as reno",
-            hint="or --list",
+            hint="name a scheme, or list the parts with --list",
         )
     schemes = parse_contenders(",".join(arguments.schemes), "SCHEME")
     words = ["benchmark", *(one.key for one in schemes), *(["quick"] if arguments.quick else [])]
@@ -87,7 +87,7 @@ def _part(
     """Run a part and write its report.
 
     Returns:
-        What the table says of it, what each scheme reached in its experiments, and how many runs failed.
+        The part's row of the table, the results of each scheme in its experiments, and the number of failed runs.
     """
     from ccgym.experiments.load import load_experiment
 
@@ -111,7 +111,7 @@ def _part(
 
 
 def _words(arguments: argparse.Namespace, name: str, schemes: tuple[Contender, ...]) -> tuple[str, ...]:
-    """The command that makes this part alone."""
+    """Return the command that runs only this part."""
     words = [*command("evaluate").split(), "--experiment", name, "--schemes", ",".join(one.text for one in schemes)]
     words += ["--quick"] if arguments.quick else []
     words += [] if arguments.runs is None else ["--runs", str(arguments.runs)]
@@ -120,7 +120,7 @@ def _words(arguments: argparse.Namespace, name: str, schemes: tuple[Contender, .
 
 
 def _passed(result: Any) -> str:
-    """How many experiments each scheme passed; of a league each scheme's rating."""
+    """Return the number of experiments that each scheme passed, or for a league, each scheme's rating."""
     from ccgym.experiments.views.results import ExperimentResults
 
     if isinstance(result, ExperimentResults):

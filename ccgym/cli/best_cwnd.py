@@ -1,8 +1,8 @@
-"""``ccgym paths best-cwnd``: search the best constant window of paths, and write a table of them; experts look it up in
+"""``ccgym paths best-cwnd``: search the best constant window of paths, and write them to a table. Experts read
 ``traces/best_windows.csv``.
 
-Exit status: 0, the table is written; for the rest see :mod:`ccgym.cli.common`. Paths that are in the table already,
-measured in the same way, are not searched again; interrupted, the same command continues.
+Exit status: 0, the table is written; for other values see :mod:`ccgym.cli.common`. Paths that are already in the
+table, measured in the same way, are not searched again. After an interruption, the same command continues.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from ccgym.evaluation.best_cwnd import Search
 
 DEFAULT_OUT: Final = Path("results", "best_windows.csv")
-"""Where the table goes. That of a checkout, ``traces/best_windows.csv``, is written only where --out says so."""
+"""Default file of the table. ``traces/best_windows.csv`` of a checkout is written only if --out names it."""
 PANTHEON_EMULATORS: Final = 18
-"""They are called pantheon-1 and so on."""
+"""The paths are named pantheon-1 and so on."""
 
 _DESCRIPTION: Final = """\
 Search the best constant window of paths by simulation, print it next to the published one, and
-write it into a table. Experts of kind best_window take their target from traces/best_windows.csv,
-which is written only where --out says so. Without PATH: the 30 links that Indigo was trained on
+write it into a table. Experts of kind best_window read their target from traces/best_windows.csv,
+which is written only if --out names it. Without PATH: the 30 links that Indigo was trained on,
 and Pantheon's other emulators.
 """
 
 _EXAMPLES: Final = """\
-  ccgym paths best-cwnd                                 the whole table; what is there already is kept
+  ccgym paths best-cwnd                                 the whole table; existing rows are kept
   ccgym paths best-cwnd --out traces/best_windows.csv   the table of a checkout, which experts read
   ccgym paths best-cwnd 77.72mbps --again               one path again
   ccgym paths best-cwnd --runs 2 --runtime 10s --out windows.csv
@@ -57,7 +57,7 @@ def _best_cwnd(arguments: argparse.Namespace) -> int:
 
 
 def _names(given: Sequence[str]) -> list[str]:
-    """Proper names of the paths, and what has no name as it was given; each once."""
+    """Return each path once, by its canonical name or, without a name, as given."""
     from ccgym.config.catalog import path_names
     from ccgym.config.distributions import presets
     from ccgym.config.path import NetworkPath
@@ -71,7 +71,7 @@ def _names(given: Sequence[str]) -> list[str]:
 
 
 def _search(names: Sequence[str], search: Search, rows: dict[str, WindowRow], out: Path) -> None:
-    """Search the best windows of paths, and write the table after each."""
+    """Search the best windows of paths, and write the table after each path."""
     from ccgym.cli.progress import Progress
     from ccgym.evaluation.best_cwnd import window_row
 
@@ -115,16 +115,16 @@ def _show(rows: Sequence[WindowRow]) -> None:
 
 BEST_CWND: Final = Command(
     "best-cwnd",
-    "search the best constant windows, for experts that know the path",
+    "search the best constant windows, for experts that have the path's parameters",
     _best_cwnd,
     description=_DESCRIPTION,
     examples=_EXAMPLES,
     options={
-        "[PATH...] as paths": "what --trace of `ccgym evaluate` takes",
+        "[PATH...] as paths": "paths, as in `ccgym evaluate --trace`",
         "--runs N = 5": "runs per window, if seeds differ",
         **RUNTIME,
         **SEED,
-        f"-o, --out FILE = {DEFAULT_OUT}": "the table",
-        "--again": "search paths again that are in the table",
+        f"-o, --out FILE = {DEFAULT_OUT}": "file of the table",
+        "--again": "also search paths that are already in the table",
     },
 )

@@ -1,5 +1,5 @@
-"""What a command is: its options are declared once, and its parser, its help, its section of
-docs/reference/commands.md and shell completion follow.
+"""Declaration of a command: its options are declared once. Its parser, its help, its section of
+docs/reference/commands.md and shell completion are derived from this declaration.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from ccgym.invocation import COMMANDS, as_typed
 from ccgym.units import parse_positive_time, parse_rate, parse_time
 
 Read: TypeAlias = Callable[[str], Any]
-"""Makes the value of an option of its text; what it raises gets the name of the option as its place."""
+"""Converts the text of an option to its value. Errors that it raises get the name of the option as their place."""
 
 Options: TypeAlias = Mapping[str, str]
-"""What each option or argument means. Its key has its form, and may have more, in this order:
+"""Options and arguments with their help texts. A key has the form, and further parts in this order:
 
 ======================  ============================================================================================
 ``--json``              a flag
-``-o, --out FILE``      an option with a value; ``KEY=VALUE...`` may be repeated, ``[KIND]`` may be left out
-``RUN``, ``[RUN]``      an argument, one that may be left out; ``RUN...``, ``[RUN...]``: several
+``-o, --out FILE``      an option with a value; ``KEY=VALUE...`` may be repeated, ``[KIND]`` is optional
+``RUN``, ``[RUN]``      an argument, an optional argument; ``RUN...``, ``[RUN...]``: several
 `` in 1..100``          bounds of a whole number N
-`` = 30``               what stands for the option that is not given; its help says so
-`` as runtime_ns``      its attribute, by default its name
-`` required``           it must be given
+`` = 30``               the default value of the option, which its help shows
+`` as runtime_ns``      name of the attribute, by default the option's name
+`` required``           the option is required
 ======================  ============================================================================================
 
-``| `` in front: such options that follow one another exclude each other. ``# `` in front: the title of a group. How a
-value is read follows from its word (:data:`READ`) unless the command says otherwise.
+``| `` in front: successive options with this mark exclude each other. ``# `` in front: the title of a group. The word
+of a value selects the function that reads it (:data:`READ`), unless the command sets another one.
 """
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Which options go together.
+    """A rule for the combination of options.
 
     Args:
-        options: Attributes, separated by blanks.
+        options: Attributes, separated by spaces.
         other: The attribute of another option.
-        hint: What to do instead.
-        needs: Whether they need the other one; otherwise they exclude it.
+        hint: How to correct the command.
+        needs: Whether the options need the other option; otherwise they exclude it.
     """
 
     options: str
@@ -53,7 +53,7 @@ class Rule:
     needs: bool = False
 
     def check(self, given: argparse.Namespace) -> None:
-        """Raise :class:`ConfigError` where it is broken."""
+        """Raise :class:`ConfigError` if the rule is violated."""
         there = getattr(given, self.other) not in (None, False, [])
         if there == self.needs:
             return
@@ -75,22 +75,22 @@ _CHOICE: Final = re.compile(r"[a-z0-9]+(\|[a-z0-9]+)+")
 
 @dataclass(frozen=True)
 class Command:
-    """A command, or a group of such.
+    """A command, or a group of commands.
 
     Args:
-        name: The word that is typed.
-        help: What it does, in a line.
-        run: What it does with its arguments, which have the whole command as ``typed``; it returns the exit status.
-            None for a group that does nothing by itself.
+        name: Name of the command.
+        help: Description on one line.
+        run: The function of the command. It gets the arguments, with the whole command as ``typed``, and returns the
+            exit status. None for a group without a function.
         options: Its options and arguments.
-        reads: How values are read that are not as their words say, by attribute.
-        description: More than the line.
+        reads: By attribute: functions that read values, if their words do not select the right one.
+        description: Longer description.
         examples: Command lines with comments.
-        commands: Those of the group.
-        usage: What stands behind ``usage:``, with the command as ``{}``; made of the options where it is empty.
-        rest: Whether words follow the options that are not to be parsed: ``arguments.rest``.
-        places: Names of options whose values have other names in the errors of what is called.
-        rules: Which options need, or exclude, others.
+        commands: Commands of the group.
+        usage: Text after ``usage:``, with the command as ``{}``; if empty, it is generated from the options.
+        rest: Whether words after the options are not parsed, but put into ``arguments.rest``.
+        places: Names of options by the names that errors of called functions use.
+        rules: Options that need, or exclude, other options.
     """
 
     name: str
@@ -107,7 +107,7 @@ class Command:
     rules: Sequence[Rule] = ()
 
     def find(self, words: Sequence[str]) -> tuple[Command, str, list[str]]:
-        """The command that words name, its name behind that of the program, and the words that are left for it."""
+        """Return the command that words name, its name after the program's name, and the remaining words."""
         for one in self.commands:
             if words[:1] == [one.name]:
                 found, name, left = one.find(words[1:])
@@ -115,10 +115,10 @@ class Command:
         return self, self.name, list(words)
 
     def parser(self, prog: str) -> Parser:
-        """The parser of it and of all below it.
+        """Return the parser of the command and of all its commands.
 
         Args:
-            prog: The command as it is typed.
+            prog: The command as the user types it.
         """
         return self._fill(Parser(**self._keywords(prog)))
 
@@ -134,7 +134,7 @@ class Command:
         }
 
     def _fill(self, made: Parser) -> Parser:
-        made.add_argument("-v", "--verbose", action="count", default=0, help="say more; twice for everything")
+        made.add_argument("-v", "--verbose", action="count", default=0, help="more messages; twice: all messages")
         group: argparse._ActionsContainer = made
         either: argparse._ActionsContainer | None = None
         for key, text in self.options.items():
@@ -152,11 +152,11 @@ class Command:
         return made
 
     def add_to(self, actions: Any, prog: str, help: str = "") -> None:
-        """Add its parser to those below the command ``prog``."""
+        """Add the parser of the command to the parsers of the command ``prog``."""
         self._fill(actions.add_parser(self.name, help=help or self.help, **self._keywords(f"{prog} {self.name}")))
 
     def parse(self, prog: str, words: Sequence[str]) -> argparse.Namespace:
-        """Read the words behind the name of the command.
+        """Read the words after the name of the command.
 
         Raises:
             CcgymError: An option is wrong.
@@ -167,7 +167,7 @@ class Command:
         if self.commands and given.action is not None:
             hint = f"{prog} {given.action} …"
             raise ConfigError(
-                "command-line", f"options in front of {given.action}", expected="them behind it", hint=hint
+                "command-line", f"options before {given.action}", expected="options after the command", hint=hint
             )
         if self.rest:
             given.own, given.rest = own, rest
@@ -181,7 +181,7 @@ class Command:
 
 
 def key_of(key: str) -> re.Match[str]:
-    """The parts of a key of :data:`Options`, such as ``mark``, ``form`` and ``default``."""
+    """Return the parts of a key of :data:`Options`, such as ``mark``, ``form`` and ``default``."""
     said = _KEY.fullmatch(key)
     assert said is not None, key
     return said
@@ -193,12 +193,12 @@ def _attribute(said: re.Match[str]) -> str:
 
 
 def attributes(options: Options) -> list[str]:
-    """The attributes of the namespace that options become."""
+    """Return the attributes of the namespace for options."""
     return [_attribute(said) for key in options if (said := key_of(key))["mark"] != "# "]
 
 
 def _argument(said: re.Match[str], text: str, reads: Mapping[str, Read]) -> tuple[list[str], dict[str, Any]]:
-    """What argparse gets for an option or argument."""
+    """Return the arguments of argparse for an option or argument."""
     *names, last = said["form"].split(", ")
     name, _, value = last.partition(" ")
     is_option, dest, default = name.startswith("-"), _attribute(said), said["default"]
@@ -227,18 +227,18 @@ def _argument(said: re.Match[str], text: str, reads: Mapping[str, Read]) -> tupl
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Help with descriptions and examples as they are written, and with the commands as the user types them."""
+    """Help that keeps the layout of descriptions and examples, and shows commands as the user types them."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(as_typed(prog), max_help_position=30)
 
     def format_help(self) -> str:
-        """The whole text."""
+        """Return the complete help text."""
         return as_typed(super().format_help())
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises our own errors, with a suggestion for what is mistyped."""
+    """Parser that raises ccgym's errors, with suggestions for misspelled words."""
 
     def error(self, message: str) -> NoReturn:
         """Raise :class:`ConfigError` instead of ending the program."""
@@ -250,14 +250,14 @@ class Parser(argparse.ArgumentParser):
         raise ConfigError("command-line", message, hint=hint or f"{self.prog} --help explains the options")
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
-        """What an option's text means; unlike argparse this keeps the errors of those who read it."""
+        """Return the value of an option's text. Unlike argparse, this keeps the errors of the reading functions."""
         names = action.option_strings or [str(action.metavar)]
         with located(names[-1]):
             return arg_string if action.type is None else action.type(arg_string)  # type: ignore[operator]
 
 
 def _split(made: argparse.ArgumentParser, words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The options, and what follows them."""
+    """Return the options, and the words after them."""
     valued = {option for action in made._actions if action.nargs != 0 for option in action.option_strings}
     at = 0
     while at < len(words) and words[at].startswith("-"):
@@ -271,7 +271,7 @@ def _split(made: argparse.ArgumentParser, words: Sequence[str]) -> tuple[list[st
 
 
 def whole(low: int | None = None, high: int | None = None) -> Read:
-    """Reads a whole number within bounds."""
+    """Return a function that reads a whole number within bounds."""
     bounds = f", {low} to {high}" if high is not None else "" if low is None else f", {low} or more"
 
     def read(text: str) -> int:
@@ -287,12 +287,12 @@ def whole(low: int | None = None, high: int | None = None) -> Read:
 
 
 def names(text: str) -> list[str]:
-    """Reads names that are separated by commas."""
+    """Read names that are separated by commas."""
     return [name for one in text.split(",") if (name := one.strip())]
 
 
 def numbers(text: str) -> list[int]:
-    """Reads whole numbers that are separated by commas."""
+    """Read whole numbers that are separated by commas."""
     try:
         return [int(word) for word in text.split(",")]
     except ValueError:
@@ -300,7 +300,7 @@ def numbers(text: str) -> list[int]:
 
 
 def choice(*known: str) -> Read:
-    """Reads one of several words."""
+    """Return a function that reads one of several words."""
 
     def read(text: str) -> str:
         if text not in known:
@@ -312,7 +312,7 @@ def choice(*known: str) -> Read:
 
 
 def figure_file(text: str) -> Path:
-    """Reads the name of a file for a figure, and makes sure that figures can be drawn."""
+    """Read the name of a file for a figure, and check that figures can be drawn."""
     from ccgym.report.figures import figure_path, require_drawing
 
     file = figure_path(text)
@@ -332,4 +332,4 @@ READ: Final[Mapping[str, Read]] = {
     "DIR": Path,
     "DIRECTORY": Path,
 }
-"""How a value is read, by the word that stands for it in help."""
+"""Functions that read values, by the word for the value in help."""

@@ -1,14 +1,14 @@
-"""What every command shares: consoles, logging, and how errors leave the program.
+"""Common parts of all commands: consoles, logging, errors and exit status.
 
 ========  ==============================================================
 status    meaning
 ========  ==============================================================
 0         done
-1         done, and the answer is no (a check that found errors)
-2         a mistake of the caller or the machine, explained on stderr
-3         time was up: runs are left, and the same command goes on
+1         done, with a negative result (a check that found errors)
+2         an error of the user or the machine, explained on stderr
+3         time budget used up with runs left; the same command continues
 130       interrupted from the keyboard
-141       the reader of the output went away
+141       the reader of the output closed it
 ========  ==============================================================
 """
 
@@ -37,26 +37,26 @@ if TYPE_CHECKING:
 STATUS_FAILED_RUN: Final = 1
 """Exit status when a run failed."""
 STATUS_ERROR: Final = 2
-"""Exit status of an explained mistake."""
+"""Exit status after an explained error."""
 STATUS_LEFT: Final = 3
-"""Exit status where ``--budget`` left runs."""
+"""Exit status if ``--budget`` left runs."""
 STATUS_INTERRUPTED: Final = 130
-"""Exit status after control-C."""
+"""Exit status after Ctrl-C."""
 STATUS_BROKEN_PIPE: Final = 141
-"""Exit status when the output was closed."""
+"""Exit status if the output was closed."""
 
 PIPE_WIDTH: Final = 160
-"""Columns of tables where the output is no terminal: one cut to 80 would lose digits."""
+"""Width of tables in characters if the output is no terminal: 80 characters would cut digits."""
 
 
 @lru_cache(maxsize=1)
 def console() -> Console:
-    """The console for results, on standard output."""
+    """Return the console for results, on standard output."""
     from rich.console import Console
 
     class Output(Console):
         def on_broken_pipe(self) -> None:
-            """Leave it to :func:`run`: rich would end the program with status 1."""
+            """Let :func:`run` handle it: rich would end the program with status 1."""
             raise BrokenPipeError
 
     return Output(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False, markup=False, emoji=False)
@@ -64,7 +64,7 @@ def console() -> Console:
 
 @lru_cache(maxsize=1)
 def error_console() -> Console:
-    """The console for errors, warnings and progress, on standard error."""
+    """Return the console for errors, warnings and progress, on standard error."""
     from rich.console import Console
 
     width = None if sys.stderr.isatty() else PIPE_WIDTH
@@ -72,18 +72,18 @@ def error_console() -> Console:
 
 
 def say(text: str = "") -> None:
-    """Write a line of results, unwrapped."""
+    """Write a line of results, without line breaks."""
     console().print(text, soft_wrap=True)
 
 
 def say_json(data: object, indent: int | None = 1) -> None:
-    """Write results as JSON; without indentation for programs, on one line."""
+    """Write results as JSON; without indentation, on one line, for programs."""
     json.dump(data, sys.stdout, indent=indent, ensure_ascii=False)
     sys.stdout.write("\n")
 
 
 def console_for(arguments: argparse.Namespace) -> Console:
-    """Where people read: with --json, standard output belongs to the program that reads it."""
+    """Return the console for the user; with --json, standard output contains only JSON."""
     return error_console() if arguments.json else console()
 
 
@@ -92,7 +92,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str] | None], r
 
     Args:
         headings: Names of the columns.
-        rows: Texts in that order; None draws a rule above the next row.
+        rows: Texts in the order of the columns; None draws a line above the next row.
         right: Columns that are aligned to the right.
     """
     from ccgym.report.table import Column, Row, Table
@@ -109,14 +109,14 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str] | None], r
 
 
 def run(body: Callable[[], int | None]) -> int:
-    """Run a command and turn what goes wrong into an exit status and a message.
+    """Run a command, and convert errors into a message and an exit status.
 
     Args:
-        body: The command; it returns its status, ``None`` being 0.
+        body: The command; it returns its status, or ``None`` for 0.
 
     Returns:
-        The exit status; see the table above. What is neither a :class:`CcgymError`, nor a refusal of the disk, nor a
-        package that is not installed, is a bug and keeps its traceback.
+        The exit status; see the table above. An error that is neither a :class:`CcgymError`, nor from the disk, nor a
+        missing package, is a bug and keeps its traceback.
     """
     _mend_streams()
     try:
@@ -125,7 +125,7 @@ def run(body: Callable[[], int | None]) -> int:
     except CcgymError as error:
         return _explain(error)
     except BrokenPipeError:
-        # The reader went away: keep the interpreter from complaining when it flushes at exit.
+        # The reader has closed the output: prevent an error of the interpreter when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return STATUS_BROKEN_PIPE
     except OSError as error:
@@ -136,7 +136,7 @@ def run(body: Callable[[], int | None]) -> int:
         return _explain(
             PlatformError(
                 "memory-exceeded",
-                "this process may have no more memory",
+                "this process cannot get more memory",
                 expected="more free memory, or a higher limit (ulimit -v)",
             )
         )
@@ -146,7 +146,7 @@ def run(body: Callable[[], int | None]) -> int:
             raise
         return _explain(missing)
     except UnicodeEncodeError as error:
-        # Names of files may hold any bytes; ours, and what stands in files, are UTF-8.
+        # File names may contain any bytes; ccgym's file names and the content of files are UTF-8.
         return _explain(ConfigError("not-utf8", f"{error.object[error.start : error.end]!a}", expected="text in UTF-8"))
     except KeyboardInterrupt:
         error_console().print("interrupted")
@@ -155,7 +155,7 @@ def run(body: Callable[[], int | None]) -> int:
 
 
 def _mend_streams() -> None:
-    """Have output that can be written to: it may be closed, or of an encoding without our characters."""
+    """Make standard output and error writable: they may be closed, or have an encoding without ccgym's characters."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -165,18 +165,18 @@ def _mend_streams() -> None:
 
 
 def set_up_logging(verbose: int) -> None:
-    """Send the log to standard error through rich: warnings, with -v information, with -vv everything."""
+    """Send the log to standard error through rich: warnings; with -v, information; with -vv, all messages."""
     from rich.logging import RichHandler
 
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     handler = RichHandler(console=error_console(), show_path=verbose > 1, show_time=False)
     logging.basicConfig(level=level, format="%(message)s", handlers=[handler], force=True)
-    # Each font of a PDF is a page of information.
+    # Each font of a PDF writes a page of messages.
     logging.getLogger("fontTools").setLevel(logging.WARNING if verbose < 2 else level)
 
 
 def _explain(error: CcgymError) -> int:
-    """Show an error and return its status. Where rich is what is missing, plain text does."""
+    """Show an error and return its status. If rich is missing, print plain text."""
     text = as_typed(f"error[{error.code}]: {error}")
     try:
         error_console().print(text, style="red" if error_console().is_terminal else None)
@@ -190,14 +190,14 @@ _EXTRAS: Final = {
     "report": ("fpdf", "jinja2", "matplotlib", "pandas", "pyarrow"),
     "train": ("onnx", "pettingzoo", "sb3_contrib", "sklearn", "stable_baselines3", "tensorboard", "torch"),
 }
-"""Packages that only some commands need, by the extra that brings them."""
+"""Packages that only some commands need, by the extra that installs them."""
 
 
 def missing_package(error: ImportError) -> PlatformError | None:
-    """The error that says what to install; None where an import failed for another reason.
+    """Return an error that names the package to install; None if an import failed for another reason.
 
     Args:
-        error: What the import system said.
+        error: The error of the import system.
     """
     name = (error.name or "").partition(".")[0]
     checkout = Path(__file__).resolve().parents[2]
@@ -219,17 +219,17 @@ def missing_package(error: ImportError) -> PlatformError | None:
     return PlatformError(
         "package-missing",
         f"the package {name} is not installed for {sys.executable}",
-        expected=f"the packages of the extra `{extra}`" if extra else "what ccgym depends on",
+        expected=f"the packages of the extra `{extra}`" if extra else "the dependencies of ccgym",
         hint=install if extra == "ray" else enter or install,
     )
 
 
 def has_errors(paths: Iterable[NetworkPath], shown_on: Console) -> bool:
-    """Show what the detector finds about paths and their traces, each finding once; whether any of it forbids to run.
+    """Show the problems that the detector finds in paths and their traces, each once. Return whether one is an error.
 
     Args:
-        paths: What is to be run over.
-        shown_on: Where people read warnings; errors go to standard error.
+        paths: The paths of the planned runs.
+        shown_on: Console for warnings; errors are written to standard error.
     """
     findings = {str(finding): finding for path in paths for finding in path.check()}
     errors = [finding for finding in findings.values() if finding.severity == "error"]
@@ -238,5 +238,5 @@ def has_errors(paths: Iterable[NetworkPath], shown_on: Console) -> bool:
             text, style="red" if finding in errors else "yellow", soft_wrap=True
         )
     if errors:
-        error_console().print("error: nothing was run: results on this path would mean nothing", style="bold red")
+        error_console().print("error: nothing was run: results on this path would be meaningless", style="bold red")
     return bool(errors)

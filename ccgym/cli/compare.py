@@ -1,8 +1,8 @@
-"""``ccgym compare``: trainings by the agent's reward on fresh draws; backends by what schemes come to on them.
+"""``ccgym compare``: compare trainings by the agent's reward on fresh draws, and backends by the results of schemes.
 
-Exit status of ``compare backends``: 0, done, also with a gap; 1, a run failed, a backend that was asked for ran
-nothing, or there was only one to run on; for the rest see :mod:`ccgym.cli.common`. Without --backends, those that do
-not work here are left out, and the report says why.
+Exit status of ``compare backends``: 0, done, also with a gap; 1, a run failed, a requested backend made no runs,
+or only one backend was available; for other values see :mod:`ccgym.cli.common`. Without --backends, backends that
+do not work here are left out, and the report lists the reasons.
 """
 
 from __future__ import annotations
@@ -78,58 +78,58 @@ _TRAININGS: Final = Command(
     _trainings,
     description="""\
 Compare trainings. The best model of each run, and the baselines of the first run's configuration,
-are measured by the agent's reward on the same fresh draws of the held-out paths. Runs of one
-configuration are its seeds. All runs must have the same agent and the same held-out paths. The
+are measured by the agent's reward on the same fresh draws of the held-out paths. Runs with the
+same configuration are its seeds. All runs must have the same agent and held-out paths. The
 intervals are bootstraps over draws and seeds; a gain is a difference on the same draws.
 """,
     examples="""\
   ccgym compare trainings runs/genet-1 runs/genet-2 runs/genet_uniform-1 runs/genet_uniform-2
       the curriculum against uniform training, two seeds each
   ccgym compare trainings runs/genet*-? --over genet_uniform --csv genet.csv
-      what each curriculum gains over uniform training, as a table
+      the gain of each curriculum over uniform training, as a table
 """,
     options={
         "RUN... as runs": "run directories of `ccgym train`",
-        "--over NAME": "the configuration that others are compared with (default: the first run's)",
+        "--over NAME": "the configuration to compare the others with (default: the first run's)",
         "--draws N in 2.. = 256": "fresh draws of the paths",
-        "--csv FILE": "write the table there, too",
+        "--csv FILE": "also write the table to this file",
     },
     reads={"runs": Path},
 )
 
 _BACKENDS: Final = Command(
     "backends",
-    "how far simulated results are from those of real packets",
+    "compare results of simulated and real packets",
     _backends,
     description="""\
-Run the same schemes with the same seeds in the simulator, over our emulated path and over
-mahimahi, and show throughput, 95th-percentile delay and loss side by side, with time series
-overlaid. After an interruption the same command continues.
+Run the same schemes with the same seeds in the simulator, over ccgym's emulated path and over
+mahimahi, and show throughput, 95th-percentile delay and loss side by side, with the time series
+in one figure. After an interruption, the same command continues.
 """,
     examples="""\
   ccgym compare backends --trace 77.72mbps --schemes bbr,cubic,tcp:bbr,tcp:cubic
-      ours and the kernel's, on all backends that work here; into results/77.72mbps-gap
+      ccgym's and the kernel's schemes, on all backends that work here; into results/77.72mbps-gap
   ccgym compare backends --trace 12mbps --schemes aurora --backends sim,emulated --runs 1 --runtime 10
       does the pretrained policy do over real packets what it does in the simulator?
   ccgym compare backends --trace 3.04mbps-poisson --schemes eagle --host-jitter 0.1ms --host-start 1ms \\
       --sim-runs 20
-      the same where fractions of a millisecond decide what a policy does
+      also with random delays of a host, for a policy that depends on fractions of a millisecond
 """,
     options={
         "# path (one of the two)": "",
         **PATH,
         "# what to run": "",
         "--schemes A,B": "schemes, as in `ccgym evaluate` (default: bbr,cubic)",
-        "--backends A,B": "what to compare (default: those of sim, emulated and mahimahi that work here)",
+        "--backends A,B": "backends to compare (default: all of sim, emulated and mahimahi that work here)",
         "--runs N": "runs per scheme and backend (default: 3)",
         "--runtime TIME as duration": "length of a run: seconds, or with a unit (default: 30)",
         **SEED,
         **REPEAT_LIMITED,
-        "--host-jitter TIME": "simulated acknowledgements reach the sender later by up to this, at random, as on any "
-        "host: shows the effect of chance; 0.1ms is typical (default: 0ms)",
-        "--host-start TIME": "simulated flows begin up to this late, at random; with real packets 0.2 to 0.6ms is "
+        "--host-jitter TIME": "max random delay of simulated ACKs on their way into the sender, as on a real "
+        "host; shows the effect of chance; 0.1ms is typical (default: 0ms)",
+        "--host-start TIME": "max random delay of the start of simulated flows; with real packets, 0.2 to 0.6ms is "
         "typical (default: 0ms)",
-        "--sim-runs N": "runs in the simulator (default: as --runs)",
+        "--sim-runs N": "runs in the simulator (default: the value of --runs)",
         **output("the gap", "results/NAME-gap"),
     },
     reads={"schemes": str, "duration": str, "host_jitter": str, "host_start": str},

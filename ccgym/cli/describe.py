@@ -1,4 +1,4 @@
-"""``ccgym describe``: what an agent sees, does and is rewarded for, and on which paths, with units and ranges."""
+"""``ccgym describe``: show observation, action, reward and paths of an agent, with units and ranges."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 _EXAMPLES: Final = """\
   ccgym describe configs/aurora.yaml
-  ccgym describe aurora --full                           each number of the history by itself
+  ccgym describe aurora --full                           each number of the history on its own line
   ccgym describe aurora --set agent.observation.history=5
   ccgym describe aurora --json
-  ccgym describe --signals                               everything that an agent can be made of
+  ccgym describe --signals                               all signals, maps and terms for agents
   ccgym describe --schema                                the kinds of YAML files
   ccgym describe --schema config > config.schema.json
   # yaml-language-server: $schema=config.schema.json     as first line of a YAML file, for most editors
 """
 
 _FIRST: Final = ("name", "unit", "low", "high", "formula")
-"""Columns of the vocabulary that come first."""
+"""First columns of the vocabulary's tables."""
 _SECTIONS: Final = ("algorithm", "training", "evaluation", "deployment")
-"""Sections that are shown as they are written."""
+"""Sections that are shown as in the file."""
 
 
 def _describe(arguments: argparse.Namespace) -> int:
@@ -69,30 +69,30 @@ def _describe(arguments: argparse.Namespace) -> int:
 # --- JSON Schema of YAML files, so that editors complete and check them ---
 
 KINDS: Final = {
-    "config": ("ccgym.training.config:TrainConfig", "configs/*.yaml: an agent, where and how it is trained"),
-    "ablation": ("ccgym.training.config:TrainConfig", "configs/ablations/*.yaml: one that extends another"),
+    "config": ("ccgym.training.config:TrainConfig", "configs/*.yaml: an agent, its environment and its training"),
+    "ablation": ("ccgym.training.config:TrainConfig", "configs/ablations/*.yaml: an extension of a configuration"),
     "experiment": (
         "ccgym.experiments.spec:ExperimentSpec",
         "configs/experiments/*.yaml: paths, contenders, metrics, criteria",
     ),
     "agent": ("ccgym.config.agent:AgentConfig", "the section `agent` of a configuration"),
-    "path": ("ccgym.config.path:NetworkPath", "one path: what lies between sender and receiver"),
+    "path": ("ccgym.config.path:NetworkPath", "one path between sender and receiver"),
     "program": (
         "ccgym.schemes.programs.declaration:Declaration",
-        "schemes/programs/*.yaml: a sender and a receiver of others",
+        "schemes/programs/*.yaml: sender and receiver of an external program",
     ),
-    "paths": ("ccgym.config.catalog_file:CatalogFile", "traces/paths.yaml: traces and paths with names"),
+    "paths": ("ccgym.config.catalog_file:CatalogFile", "traces/paths.yaml: named traces and paths"),
 }
-"""Kinds of YAML files: ``module:model`` and what they are. To add a kind, add a line."""
+"""Kinds of YAML files: ``module:model`` and a description. To add a kind, add a line."""
 
 EXTENDABLE: Final = ("config", "ablation")
-"""Kinds whose files may extend another."""
+"""Kinds whose files may extend another file."""
 
 
 def json_schema(kind: str) -> JsonSchemaValue:
-    """JSON Schema of a kind of YAML file.
+    """Return the JSON Schema of a kind of YAML file.
 
-    A file that extends another may leave out anything, and may change a list by the names of its items.
+    A file that extends another one may leave out any entry, and may change a list by the names of its items.
 
     Raises:
         NotFoundError: There is no such kind.
@@ -101,10 +101,10 @@ def json_schema(kind: str) -> JsonSchemaValue:
     from pydantic.json_schema import GenerateJsonSchema
 
     class Lenient(GenerateJsonSchema):
-        """What only Python can check may be anything."""
+        """Allow any value where only Python code can check it."""
 
         def emit_warning(self, kind: Any, detail: str) -> None:
-            """Defaults that JSON cannot hold are left out."""
+            """Leave out defaults that JSON cannot represent."""
 
         def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:
             return {}
@@ -123,7 +123,7 @@ def json_schema(kind: str) -> JsonSchemaValue:
         return whole
     definitions = whole.pop("$defs", {})
     partial = relaxed(whole)
-    partial["properties"] = {"extends": {"type": "string", "description": "The file that this one changes."},
+    partial["properties"] = {"extends": {"type": "string", "description": "The file that this file changes."},
                              **partial["properties"]}  # fmt: skip
     changed = {f"{key}.changed": relaxed(part) for key, part in definitions.items()}
     return {
@@ -136,7 +136,7 @@ def json_schema(kind: str) -> JsonSchemaValue:
 
 
 def relaxed(schema: Any) -> Any:
-    """A schema of changes: nothing is required, and a mapping of names may stand for a list."""
+    """Return a schema for changes: nothing is required, and a mapping of names may replace a list."""
     schema = copy.deepcopy(schema)
     if isinstance(schema, list):
         return [relaxed(part) for part in schema]
@@ -158,18 +158,18 @@ def relaxed(schema: Any) -> Any:
 
 
 def describe(config: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """Describe a configuration file as data; nothing but its section ``agent`` must be there.
+    """Return the description of a configuration file as data; only its section ``agent`` is required.
 
     Args:
-        config: A YAML file, or a name of ``configs/``.
+        config: A YAML file, or a name from ``configs/``.
         overrides: Settings ``"a.b=c"``, as in :func:`ccgym.config.yaml_loader.load_model`.
 
     Returns:
         ``name``, ``source``, ``agent`` (:meth:`AgentConfig.describe`, and ``reward_scale``, ``native``),
-        ``environment`` (``paths``, ``episode``, ``learner``, ``flows``), and the other sections as they are written.
+        ``environment`` (``paths``, ``episode``, ``learner``, ``flows``), and the other sections as in the file.
 
     Raises:
-        ConfigError: The file is wrong; with file and line.
+        ConfigError: The file is wrong; the error contains file and line.
     """
     from pydantic import BaseModel, ConfigDict
 
@@ -205,9 +205,9 @@ def _agent(agent: AgentConfig) -> dict[str, Any]:
 
 
 def columns(agent: AgentConfig, size: int) -> list[tuple[int, int]]:
-    """What stands where in an observation: pairs of the place in an interval's row, and the interval's age.
+    """Return the layout of an observation: per number, the index in its interval's row, and the interval's age.
 
-    Intervals stand oldest first; each has the features that reach back so far, then the previous action.
+    The oldest interval is first. Each interval has the features with a long enough history, then the previous action.
     """
     histories = [feature.history or agent.observation.history for feature in agent.observation.features]
     actions = (size - sum(histories)) // agent.observation.history
@@ -265,7 +265,7 @@ def _print(description: Mapping[str, Any], full: bool) -> None:
 
 
 def _print_rows(title: str, header: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
-    """A table with a title, of the keys that stand in the header."""
+    """Print a table with a title and the columns of the header."""
     say(f"\n{title}")
     if rows:
         plain = [{**row, "unit": ""} if row.get("unit") == "1" else row for row in rows]
@@ -273,7 +273,7 @@ def _print_rows(title: str, header: Sequence[str], rows: Sequence[Mapping[str, A
 
 
 def _places(indices: Sequence[int]) -> str:
-    """Where a number stands: ``2, 5, … 29 (×10)``."""
+    """Return the indices of a number as text: ``2, 5, … 29 (×10)``."""
     if len(indices) < 4:
         return ", ".join(map(str, indices))
     return f"{indices[0]}, {indices[1]}, … {indices[-1]} (×{len(indices)})"
@@ -284,13 +284,13 @@ def _action_title(agent: Mapping[str, Any]) -> str:
 
     count = len(agent["action"])
     if agent["native"]["action"]["map"]["kind"] in DISCRETE_MAPS:
-        return f"action: one of {count}; low and high bound what is steered"
+        return f"action: one of {count}; low and high bound the controlled value"
     return f"action: {count} number{'' if count == 1 else 's'}"
 
 
 def _print_reward(agent: Mapping[str, Any]) -> None:
     scale = agent["reward_scale"]
-    weights = [term["weight"] for term in agent["native"]["reward"]["terms"]]  # those of the rows hold the scale
+    weights = [term["weight"] for term in agent["native"]["reward"]["terms"]]  # weights of the rows include the scale
     rows = []
     for row, weight in zip(agent["reward"], weights, strict=True):
         phases = f"; in {', '.join(row['phases'])}" if row["phases"] else ""
@@ -333,7 +333,7 @@ def _text(value: object) -> str:
 
 
 def _flat(section: object, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Settings of a section, one by one, with dotted names."""
+    """Yield the settings of a section with dotted names."""
     if isinstance(section, dict):
         for key, value in section.items():
             yield from _flat(value, f"{prefix}.{key}" if prefix else str(key))
@@ -345,14 +345,14 @@ COMMAND: Final = Command(
     "describe",
     run=_describe,
     description="Describe a configuration: every observation and action with name, unit, range and formula, the\n"
-    "reward's terms with weights and units, when the agent decides, and the paths that are drawn.",
+    "reward's terms with weights and units, the decision times, and the distribution of paths.",
     examples=_EXAMPLES,
     options={
         "[CONFIG]": CONFIG,
         **SET,
-        "--full": "a line for each number of the observation",
+        "--full": "print a line for each number of the observation",
         "| --signals": "list all signals, maps and terms instead",
-        "| --schema [KIND]": "print JSON Schema of a kind of YAML file instead, or list the kinds",
+        "| --schema [KIND]": "print the JSON Schema of a kind of YAML file instead, or list the kinds",
         **AS_JSON,
     },
 )

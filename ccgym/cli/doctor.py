@@ -1,6 +1,6 @@
-"""``ccgym doctor``: what this machine can do with real packets, and the remedy where it cannot.
+"""``ccgym doctor``: show the support of this machine for real packets, with a remedy for each problem.
 
-Exit status: 0, real packets work here, if with limits; 1, the emulated path cannot work at all; for the rest see
+Exit status: 0, real packets work here, possibly with limits; 1, the emulated path cannot work; for other values see
 :mod:`ccgym.cli.common`.
 """
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from ccgym.emulation.doctor import Finding
 
 _LOOKS: Final = {"ok": ("ok", "green"), "warn": ("limited", "yellow"), "missing": ("missing", "bold red")}
-"""Words and colors of the states."""
+"""Texts and colors of the states."""
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
     from ccgym.emulation.doctor import examine, obstacle
     from ccgym.schemes import programs
 
-    with error_console().status("looking at this machine …"):
+    with error_console().status("checking this machine …"):
         findings = [*examine(measure=not arguments.quick), *programs.findings()]
     works_here = obstacle("emulated", findings) is None
     if arguments.json:
@@ -52,19 +52,19 @@ def _show(findings: Sequence[Finding], works_here: bool) -> None:
     if works_here:
         say(f"\nthe emulated path works here: {command('evaluate')} --backend emulated …")
     else:
-        say("\nthe emulated path cannot work here until what is missing is there; simulations need none of it")
+        say("\nthe emulated path cannot work here until the missing parts are installed; simulations do not need them")
 
 
 COMMAND: Final = Command(
     "doctor",
     run=_doctor,
     description="""\
-Look at what real packets need: namespaces and devices (as root or without), the kernel's
-congestion controls, mahimahi's programs, external programs, the precision of timers, and what an emulated path
-carries here. It measures for some seconds and changes nothing.
+Check the requirements of real packets: namespaces and devices (as root or without), the kernel's
+congestion controls, mahimahi's programs, external programs, the precision of timers, and the maximum
+rate of an emulated path here. It measures for some seconds and changes nothing.
 """,
     options={
         **AS_JSON,
-        "--quick": "measure nothing",
+        "--quick": "check without measurements",
     },
 )

@@ -1,6 +1,6 @@
-"""``ccgym sender`` and ``ccgym receiver``: one flow of ours over UDP between any two machines.
+"""``ccgym sender`` and ``ccgym receiver``: one flow of ccgym over UDP between any two machines.
 
-The options are read here, and the name of a policy is turned into its files; then this process becomes the one that
+This module reads the options and finds the files of a policy. Then the process is replaced by the program that
 sends or receives.
 """
 
@@ -19,11 +19,11 @@ _MAX_WHOLE: Final = 10**19 - 1
 
 
 def sender_job(given: argparse.Namespace) -> dict[str, Any]:
-    """The job of the sender.
+    """Return the job of the sender.
 
     Raises:
-        ConfigError: A scheme that cannot be used here.
-        SchemeNotFoundError: There is none of that name.
+        ConfigError: The scheme cannot be used here.
+        SchemeNotFoundError: There is no scheme with this name.
     """
     from ccgym.schemes.reading import parse_scheme
 
@@ -57,7 +57,7 @@ def sender_job(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def receiver_job(given: argparse.Namespace) -> dict[str, Any]:
-    """The job of the receiver."""
+    """Return the job of the receiver."""
     names = ("listen", "flows", "once", "duration", "idle", "report_every", "json")
     return {name: getattr(given, name) for name in names}
 
@@ -79,14 +79,14 @@ def _address(text: str) -> str:
 
 
 def _time(text: str) -> int:
-    """Nanoseconds of a time with a unit, or of a number of seconds."""
+    """Return the nanoseconds of a time with a unit, or of a number of seconds."""
     time_ns = parse_time(text)
     if time_ns > _MAX_TIME_NS:
         raise ConfigError("quantity-malformed", shown(text), expected="a time, as in 1s or 500ms")
     return time_ns
 
 
-_REPORT_EVERY: Final = {"--report-every TIME = 1s": "a line on standard error this often, as in 1s or 500ms; 0: none"}
+_REPORT_EVERY: Final = {"--report-every TIME = 1s": "interval of lines on standard error, as in 1s or 500ms; 0: none"}
 _TIMES: Final = dict.fromkeys(("duration", "deadline", "idle", "report_every"), _time)
 
 SENDER: Final = Command(
@@ -94,8 +94,8 @@ SENDER: Final = Command(
     run=lambda given: become("sender", sender_job(given)),
     usage="{} --to ADDRESS:PORT --scheme NAME [options]",
     description="""\
-Send one flow over UDP to a receiver, by a scheme or a policy, and print a summary.
-Control-C ends it early, with the summary.
+Send one flow over UDP to a receiver, controlled by a scheme or a policy, and print a summary.
+Ctrl-C ends it early, with the summary.
 """,
     examples="""\
   ccgym sender --to 10.0.0.2:5001 --scheme aurora --duration 30
@@ -106,13 +106,13 @@ Control-C ends it early, with the summary.
         "policy: its name (aurora), a run directory, an exported .onnx file",
         "--duration SECONDS": "how long to send (default: 10; with --bytes: 3600)",
         f"--bytes N in 1..{_MAX_WHOLE}": "send N payload bytes, then stop (default: no limit)",
-        "--profile tcp|udp|ns3": "transport: tcp, reliable as Linux; udp, datagrams with receipts; ns3 (default: as "
-        "the scheme has it, as a rule tcp; of a policy, what it was trained over)",
-        f"--mss BYTES in 1..{_MAX_WHOLE}": "payload of a packet (default: as the scheme has it, as a rule 1448)",
-        f"--ack-every N in 1..{_MAX_WHOLE} = 1": "ask for an acknowledgement of every N-th packet",
-        f"--seed N in 0..{_MAX_WHOLE} = 0": "seed of what the scheme draws",
+        "--profile tcp|udp|ns3": "transport: tcp, reliable like Linux; udp, datagrams with receipts; ns3 (default: "
+        "the scheme's transport, usually tcp; for a policy, the transport of its training)",
+        f"--mss BYTES in 1..{_MAX_WHOLE}": "payload of a packet (default: the scheme's value, usually 1448)",
+        f"--ack-every N in 1..{_MAX_WHOLE} = 1": "request an ACK for every N-th packet",
+        f"--seed N in 0..{_MAX_WHOLE} = 0": "seed of the scheme's random draws",
         "--bind ADDRESS": "the address to send from",
-        "--deadline SECONDS = 5": "give up connecting after this",
+        "--deadline SECONDS = 5": "stop connecting after this time",
         **_REPORT_EVERY,
         "--json": "the summary as JSON",
     },
@@ -124,21 +124,21 @@ RECEIVER: Final = Command(
     run=lambda given: become("receiver", receiver_job(given)),
     usage="{} --listen ADDRESS:PORT [options]",
     description="""\
-Receive flows of `ccgym sender` and print a summary of each; control-C ends it. Only this address is
-bound. It sends an address no more bytes than came from there, until the sender has echoed a
-cookie that was sent to that address. Datagrams of no flow are counted and dropped.
+Receive flows of `ccgym sender` and print a summary of each; Ctrl-C ends it. Only the given address is
+bound. The receiver sends an address no more bytes than it received from there, until the sender has
+echoed a cookie that was sent to that address. Datagrams without a flow are counted and dropped.
 """,
     examples="""\
   ccgym receiver --listen 10.0.0.2:5001
 """,
     options={
         "--listen ADDRESS:PORT required": "where to listen: an address of this machine",
-        f"--flows N in 1..{_MAX_WHOLE} = 1": "max number of flows at a time; a flow counts when it sends data",
-        "--once": "end after that many flows have sent data and ended",
-        "--duration SECONDS": "end after this (default: never)",
-        "--idle SECONDS = 30": "a flow is over when nothing came for this long",
+        f"--flows N in 1..{_MAX_WHOLE} = 1": "max number of flows at the same time; a flow counts when it sends data",
+        "--once": "end after this number of flows (--flows) has sent data and ended",
+        "--duration SECONDS": "end after this time (default: never)",
+        "--idle SECONDS = 30": "a flow ends if nothing arrives for this time",
         **_REPORT_EVERY,
-        "--json": "one JSON object for each flow that is over",
+        "--json": "one JSON object for each ended flow",
     },
     reads={"listen": _endpoint, **_TIMES},
 )

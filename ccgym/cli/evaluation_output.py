@@ -1,4 +1,4 @@
-"""What the commands that have results of an evaluation write and show: tables, report, what looks wrong."""
+"""Output of the commands with results of an evaluation: tables, report, warnings and notes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 def report(
     results: ResultSet, out: Path, shown_on: Console, *, figures: bool, jobs: int | None, runs: bool = True
 ) -> None:
-    """Write tables, and figures and report if ``figures``; show the table, what looks wrong, and where everything is.
+    """Write tables, and figures and report if ``figures``; show the table, warnings and notes, and the names of files.
 
     Args:
-        results: What was measured.
-        out: Its directory.
-        shown_on: Where people read.
-        figures: Whether figures and report are wanted.
-        jobs: Processes to draw with; None: all processors.
-        runs: Whether figures of each run, and all for a paper, are wanted, too.
+        results: The results.
+        out: The results directory.
+        shown_on: Console for the user.
+        figures: Whether to write figures and report.
+        jobs: Number of processes that draw; None: one per processor.
+        runs: Whether to also draw figures of each run, and all figures for a paper.
     """
     from ccgym.cli.progress import Progress
     from ccgym.report.evaluation_report import build_report, logs_text, write_tables
@@ -44,7 +44,7 @@ def report(
     if has_published(results):
         shown_on.print(f"published: {results.published_source}", style="dim")
     _show_differences(results, shown_on)
-    # Many schemes may share a cause, which is then said once.
+    # If several schemes have the same cause, it is shown once.
     causes: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
     for flag in results.flags:
         causes.setdefault((flag["level"], flag["code"], flag["cause"]), []).append(flag)
@@ -85,13 +85,13 @@ def report(
 
 
 def size_text(directory: Path) -> str:
-    """In a line, how much a directory holds."""
+    """Return the size of a directory's content, as a line of text."""
     sizes = [file.lstat().st_size for file in directory.rglob("*") if file.is_file()]
     return f"{sum(sizes) / 1e6:,.1f} MB in {len(sizes):,} files are in {directory}"
 
 
 def _show_differences(results: ResultSet, shown_on: Console) -> None:
-    """Which schemes are better than which; of many, how many pairs are decided."""
+    """Show which schemes are better than others; for many schemes, the number of decided pairs."""
     from ccgym.report.differences_table import MOST_ON_SCREEN, differences_table, undecided_text
 
     found = results.differences

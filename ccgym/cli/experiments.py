@@ -1,7 +1,7 @@
-"""Running experiments of every kind, for all commands that have a request, results and a report; ``ccgym rfc9743`` and
+"""Run experiments of every kind, for all commands with a request, results and a report; ``ccgym rfc9743`` and
 ``ccgym adversary``.
 
-Exit status: 0, done, also where thresholds are missed or nothing was found; 1, a run failed; for the rest see
+Exit status: 0, done, also if thresholds are missed or nothing was found; 1, a run failed; for other values see
 :mod:`ccgym.cli.common`.
 """
 
@@ -49,7 +49,7 @@ _KINDS: Final = {
     "requirements": ("ccgym.experiments.views.requirements:run_requirements", "ccgym.report.requirements_report"),
     "scorecard": ("ccgym.experiments.views.scorecard:run_scorecard", "ccgym.report.scorecard_report"),
 }
-"""What runs an experiment of each kind, and what shows it."""
+"""By kind of experiment: the function that runs it, and the function that shows it."""
 
 _ASKED: Final = (
     "runs",
@@ -63,14 +63,14 @@ _ASKED: Final = (
     "quick",
     "confirm",
 )
-"""What a request takes from options of these names."""
+"""Names of options that become entries of a request."""
 
 
 def spec_of(model: type[_Model], data: Mapping[str, Any]) -> _Model:
-    """An experiment of what options say.
+    """Return an experiment from the values of options.
 
     Raises:
-        ConfigError: A value is wrong; its place is its key.
+        ConfigError: A value is wrong; the error names its key.
     """
     from ccgym.config.yaml_loader import Loaded, validate
 
@@ -80,13 +80,13 @@ def spec_of(model: type[_Model], data: Mapping[str, Any]) -> _Model:
 def request(
     arguments: argparse.Namespace, schemes: Sequence[Contender], words: Sequence[str], **changes: Any
 ) -> Request:
-    """What is asked of an experiment.
+    """Return the request for an experiment.
 
     Args:
         arguments: The command line.
         schemes: The tested schemes.
         words: The default directory's name in results/, joined by dashes.
-        **changes: What is not as the options say.
+        **changes: Entries that differ from the options.
     """
     from ccgym.experiments.request import Request
 
@@ -103,7 +103,7 @@ def perform(
     *,
     figures: bool,
 ) -> tuple[Any, Sequence[Written]]:
-    """Run an experiment and write its report; the result, and the files."""
+    """Run an experiment, write its report, and return the result and the files."""
     from ccgym.cli.progress import Progress
     from ccgym.experiments.request import claim_directory
 
@@ -118,12 +118,12 @@ def perform(
 
 
 def run_and_show(spec: ExperimentSet | Comparison, asked: Request, arguments: argparse.Namespace) -> int:
-    """Run an experiment, show what came out, and return the exit status.
+    """Run an experiment, show its results, and return the exit status.
 
     Args:
         spec: The experiment.
-        asked: What is asked of it.
-        arguments: ``no_figures`` and ``json``.
+        asked: The request.
+        arguments: The options, with ``no_figures`` and ``json``.
     """
     shown_on = console_for(arguments)
     if has_errors(_paths(spec), shown_on):
@@ -157,24 +157,24 @@ def run_and_show(spec: ExperimentSet | Comparison, asked: Request, arguments: ar
 
 
 def show_failures(failures: Iterable[object], shown_on: Console) -> None:
-    """A line for each."""
+    """Print a line for each failure."""
     for failure in failures:
         shown_on.print(f"failed: {failure}", style="bold red", soft_wrap=True)
 
 
 def _paths(spec: ExperimentSet | Comparison) -> Iterable[NetworkPath]:
-    """The paths that an experiment is run over, as far as they are not drawn."""
+    """Return the paths of an experiment that are fixed, without paths that are drawn."""
     from ccgym.experiments.expand import paths
     from ccgym.experiments.gap_spec import GapSpec
     from ccgym.experiments.spec import ExperimentSet
 
     if isinstance(spec, ExperimentSet):
         return paths(spec.experiments)
-    return [spec.path] if isinstance(spec, GapSpec) else []  # a scorecard's are those of the catalog
+    return [spec.path] if isinstance(spec, GapSpec) else []  # a scorecard's paths are in the catalog
 
 
 def chosen_schemes(arguments: argparse.Namespace, spec: ExperimentSet | Comparison) -> tuple[Contender, ...]:
-    """The schemes that ``--schemes`` names; without it, those of the experiment."""
+    """Return the schemes of ``--schemes``; without this option, the schemes of the experiment."""
     from ccgym.evaluation.run import contenders, parse_contenders
 
     if arguments.schemes is None:
@@ -221,24 +221,24 @@ RFC9743: Final = Command(
     "rfc9743",
     run=_rfc9743,
     description="""\
-Evaluate a scheme as RFC 9743 (BCP 133, "Specifying New Congestion Control Algorithms") asks, section by section, and
+Evaluate a scheme by RFC 9743 (BCP 133, "Specifying New Congestion Control Algorithms"), section by section, and
 write a report: HTML, Markdown, JSON and CSV. Every row has a measure, a threshold with its reason, the result with its
-95 % interval, and the command that runs it again. The thresholds are ours; the RFC names none. What cannot be tested
-yet is listed, too. After an interruption the same command goes on.
+95 % interval, and the command that runs it again. The thresholds are ccgym's; the RFC has none. Requirements without
+a test are listed, too. After an interruption, the same command continues.
 """,
     examples="""\
-  ccgym rfc9743 cubic --quick                  one repetition, fewer conditions: a look in seconds
+  ccgym rfc9743 cubic --quick                  one repetition, fewer conditions: takes seconds
   ccgym rfc9743 runs/mine                      the whole report; into results/rfc9743-mine
   ccgym rfc9743 bbr --only 5.1.3,7             two parts of it
-  ccgym rfc9743 cubic --confirm 4              and four of its runs once more with real packets
+  ccgym rfc9743 cubic --confirm 4              repeat four of its runs with real packets
 """,
     options={
         "SCHEME": "a scheme, with parameters; as in `ccgym evaluate --schemes`",
         "--only A,B": "only these sections of the RFC, such as 5.1.1,7",
         **QUICK,
         "--runs N": "repetitions of every condition (default: 3 to 5)",
-        "--confirm N in 0..100 = 0": "make N of the simulated runs once more with real packets (backend emulated), and "
-        "say whether they agree; each takes up to a minute",
+        "--confirm N in 0..100 = 0": "repeat N of the simulated runs with real packets (backend emulated), and "
+        "report whether both agree; each takes up to a minute",
         **JOBS,
         **cluster("make the simulated runs"),
         **SEED,
@@ -250,10 +250,10 @@ ADVERSARY: Final = Command(
     "adversary",
     run=_adversary,
     description="""\
-Search for paths on which a scheme is far from the oracle and the oracle does well: rates that change, round trips,
-buffers, random loss, jitter, aggregated acknowledgements. What is found is made as simple as possible, measured with
-several seeds together with the oracle and classic schemes, run with real packets where this machine can, and written
-as paths with names. After an interruption the same command goes on.
+Search for paths on which a scheme is far from the oracle and the oracle does well: varying rates, round-trip times,
+buffers, random loss, jitter, ACK aggregation. Each found path is made as simple as possible, measured with
+several seeds for the scheme, the oracle and classic schemes, run with real packets if this machine supports them,
+and written as a named path. After an interruption, the same command continues.
 """,
     examples="""\
   ccgym adversary cubic                        three minutes of search; into results/adversary-cubic
@@ -264,13 +264,13 @@ as paths with names. After an interruption the same command goes on.
     options={
         "SCHEME... as schemes": "a scheme, with parameters; as in `ccgym evaluate --schemes`",
         "| --budget TIME as budget_s": "length of the search for each scheme, such as 10min (default: 3min)",
-        "| --evaluations N": "or the number of candidates to try for each",
+        "| --evaluations N": "or the number of candidates to try for each scheme",
         "--finds N": "max number of finds for each scheme (default: 3)",
         "--runtime TIME as duration": "length of a run: seconds, or with a unit (default: 20)",
         "--runs N": "runs of every scheme on a find (default: 5)",
         "--max-rate RATE as max_rate_mbps": "maximum rate of a path (default: 1gbps)",
-        "--confirm N in 0..100 = 1": "run the first N finds of each scheme once more with real packets (backend "
-        "emulated), where this machine can",
+        "--confirm N in 0..100 = 1": "repeat the first N finds of each scheme with real packets (backend "
+        "emulated), if this machine supports them",
         **JOBS,
         **SEED,
         **output("the finds", "results/adversary-SCHEMES"),

@@ -1,7 +1,7 @@
-"""``ccgym train export``: the policy of a training run, of a model of Stable-Baselines3 or an ONNX file, as a scheme.
+"""``ccgym train export``: export the policy of a training run, a Stable-Baselines3 model or an ONNX file as a scheme.
 
-Exit status: 0, the policy was exported; for the rest see :mod:`ccgym.cli.common`. A policy that would not do what the
-trained one does is an error, and nothing is written.
+Exit status: 0, the policy was exported; for other values see :mod:`ccgym.cli.common`. If the exported policy would
+decide differently from the trained one, this is an error, and nothing is written.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from ccgym.invocation import command
 
 _DESCRIPTION: Final = """\
 Export the policy of a training run, a model that Stable-Baselines3 saved after training in ccgym's environments
-(PPO, A2C, SAC, TD3), or a network that was made elsewhere: NAME.onnx, the network with its normalization, and
-NAME.json, its card. Before they are written, the exported policy is compared with the given one on held-out episodes.
+(PPO, A2C, SAC, TD3), or a network from another program. The files are NAME.onnx, the network with its normalization,
+and NAME.json, its card. First, the exported policy is compared with the given policy on held-out episodes.
 """
 
 _EXAMPLES: Final = """\
   ccgym train export runs/aurora-1-1
       the best model, into runs/aurora-1-1/export
   ccgym evaluate --trace 77.72mbps --schemes runs/aurora-1-1,bbr,cubic
-      … which is then a scheme like any other
+      the exported policy as a scheme among others
   ccgym train export runs/aurora-1-1 --model final -o mine.onnx
       the model at the end of training, into mine.onnx and mine.json
   ccgym train export model.zip --config aurora.yaml --normalize vecnormalize.pkl
-      what model.save("model.zip") wrote, of a model trained behind VecNormalize in the environment of aurora.yaml;
-      SB3 unpickles what is in these files, so take them from trusted places only
+      a file of model.save("model.zip"), for a model trained with VecNormalize in the environment of aurora.yaml;
+      SB3 unpickles the content of these files, so use only files from trusted sources
   ccgym train export network.onnx --config mine.yaml
-      what torch.onnx.export wrote, of a network that ccgym has no part in; mine.yaml says what its numbers mean:
-      mine.onnx and mine.json
+      a file of torch.onnx.export, for a network from another program; mine.yaml describes its inputs and outputs;
+      into mine.onnx and mine.json
 """
 
 
@@ -66,21 +66,21 @@ def _export(arguments: argparse.Namespace) -> int:
 
 EXPORT: Final = Command(
     "export",
-    "make a scheme of a policy",
+    "export a policy as a scheme",
     _export,
     description=_DESCRIPTION,
     examples=_EXAMPLES,
     options={
         "RUN_DIR|MODEL.zip|NETWORK.onnx as source": "a run directory of `ccgym train`, a model of SB3, or a network "
-        "from elsewhere",
+        "of another program",
         "-o, --out OUT": "a .onnx file or a directory (default: RUN_DIR/export, the folder of the file)",
         "--model best|final": "RUN_DIR: which model of the run (default: best)",
-        "--config CONFIG": "MODEL.zip, NETWORK.onnx: the configuration with its agent, and the environment where it "
-        "is compared",
-        "--algorithm NAME": "MODEL.zip: ppo, a2c, sac or td3 (default: what the file says)",
-        "--normalize FILE": "MODEL.zip: what VecNormalize.save wrote, if there was one",
-        "--name NAME": "its name (default: the configuration's)",
-        "--episodes N = 5": "held-out episodes of the comparison",
+        "--config CONFIG": "MODEL.zip, NETWORK.onnx: the configuration with its agent, and with the environment for "
+        "the comparison",
+        "--algorithm NAME": "MODEL.zip: ppo, a2c, sac or td3 (default: as in the file)",
+        "--normalize FILE": "MODEL.zip: the file of VecNormalize.save, if it was used",
+        "--name NAME": "name of the scheme (default: the configuration's name)",
+        "--episodes N = 5": "number of held-out episodes for the comparison",
     },
     reads={"source": Path, "out": Path},
 )

@@ -1,4 +1,4 @@
-"""``ccgym logs`` and ``ccgym clean``: what can be made again of an evaluation, made and removed."""
+"""``ccgym logs`` and ``ccgym clean``: write or remove the files of an evaluation that can be made again."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def _logs(arguments: argparse.Namespace) -> int:
     keys = {style.key for style in chosen_styles(results.styles, schemes)}
     names = [one.name for one in results.cells if one.scheme in keys and run in (None, one.run)]
     if not names:
-        raise ConfigError("out-of-range", f"run {run}", where="--run", expected="the number of a run that is there")
+        raise ConfigError("out-of-range", f"run {run}", where="--run", expected="the number of an existing run")
     words = shlex.split(results.provenance.get("command") or "")
     known = next((k for k, word in enumerate(words, 1) if word in ("evaluate", "evaluate.py")), None)
     failures: Collection[object] = ()
     if results.real:
         _unpack(directory, names)
     elif known is None:
-        raise _unsuitable(directory, "runs that no command made")
+        raise _unsuitable(directory, "runs that were not made by a command")
     else:
         with Progress(console()) as progress:
             failures = run_experiment(
@@ -53,7 +53,7 @@ def _logs(arguments: argparse.Namespace) -> int:
 
 
 def _unpack(directory: Path, names: Collection[str]) -> None:
-    """Write the logs of real packets that were kept compressed."""
+    """Write uncompressed logs of real packets from the compressed logs."""
     from ccgym.evaluation.pantheon.packet_logs import PACKED, unpack_log, what_is_wrong
 
     for name, kept in _kept(directory):
@@ -63,7 +63,7 @@ def _unpack(directory: Path, names: Collection[str]) -> None:
         wrong = {what for log, known in logs.items() if (what := what_is_wrong(directory / log, known)) is not None}
         if wrong or not logs:
             what = f"a log of {name} {wrong.pop()}" if wrong else f"packets of {name}, which were not kept"
-            raise _unsuitable(directory, f"{what}: real packets do not come again")
+            raise _unsuitable(directory, f"{what}: real packets cannot be repeated")
         for log in logs:
             if log.endswith(PACKED):
                 unpack_log(directory / log)
@@ -74,8 +74,8 @@ def _unsuitable(directory: Path, found: str) -> ConfigError:
         "backend-unsuitable",
         found,
         where=str(directory),
-        expected="what `ccgym evaluate` simulated, or real packets that it kept",
-        hint="another evaluation with --logs all, in Python run_experiment(…, logs='all'), has logs",
+        expected="simulated runs of `ccgym evaluate`, or runs with kept logs of real packets",
+        hint="evaluate again with --logs all, in Python run_experiment(…, logs='all'), to get logs",
     )
 
 
@@ -89,12 +89,12 @@ def _clean(arguments: argparse.Namespace) -> int:
         sizes = {file: file.stat().st_size for file in _made_again(results, directory) if file.is_file()}
         for file in sizes:
             file.unlink()
-    say(f"{sum(sizes.values()) / 1e6:,.1f} MB in {len(sizes):,} files are freed\n{size_text(directory)}")
+    say(f"{sum(sizes.values()) / 1e6:,.1f} MB in {len(sizes):,} files removed\n{size_text(directory)}")
     return 0
 
 
 def _made_again(results: ResultSet, directory: Path) -> Iterator[Path]:
-    """The files of a directory that can be made again: what goes with packet logs of simulations, figures of runs."""
+    """Yield the files that can be made again: packet logs of simulations with their further files, figures of runs."""
     from ccgym.evaluation.kept_series import arrays_of_series, series_file
     from ccgym.evaluation.pantheon import LINKS, stats_file
     from ccgym.evaluation.pantheon.packet_logs import what_is_wrong
@@ -107,13 +107,13 @@ def _made_again(results: ResultSet, directory: Path) -> Iterator[Path]:
             if arrays_of_series(directory, cell) is not None:
                 yield directory / series_file(cell.name)
     for _, kept in _kept(directory) if not results.real else ():
-        # What has been edited would not come again.
+        # Edited logs are kept: a new simulation would not restore the edits.
         logs = ((directory / name, known) for name, known in kept["log_files"].items())
         yield from (log for log, known in logs if what_is_wrong(log, known) is None)
 
 
 def _kept(directory: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Name and data of each run of an evaluation that a directory keeps."""
+    """Yield name and data of each kept run of an evaluation in a directory."""
     from ccgym.evaluation.directory import RUNS_DIRECTORY
     from ccgym.evaluation.store import read_run
     from ccgym.files import UnreadableError
@@ -122,7 +122,7 @@ def _kept(directory: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         try:
             kept = read_run(file)
         except UnreadableError:
-            continue  # an evaluation will tell
+            continue  # the next evaluation reports the error
         if "log_files" in kept.data:
             yield kept.name, kept.data
 
@@ -132,23 +132,23 @@ LOGS: Final = Command(
     run=_logs,
     places={"--schemes": "--scheme"},
     description="""\
-Write the packet logs of an evaluation, Pantheon's and mahimahi's, and what else Pantheon's tools
-read. Runs are simulated again from their seeds, and are the same packet by packet. Traces and
-schemes from files must be where they were: call it in the same folder. Logs of real packets come
-from the compressed ones that were kept.
+Write the packet logs of an evaluation in the formats of Pantheon and mahimahi, and further files for
+Pantheon's tools. Runs are simulated again from their seeds, with the same packets. Traces and schemes
+from files must be at the same place: run the command in the same folder. Logs of real packets are
+read from the kept compressed logs.
 """,
     examples="""\
   ccgym logs results/77.72mbps
-      of every run, 36 MB each
+      logs of every run, 36 MB each
   ccgym logs results/77.72mbps --scheme bbr --run 2
-      of one
+      logs of one run
 """,
     options={
-        "DIRECTORY": "what `ccgym evaluate` wrote",
-        "--scheme NAME": "only of this scheme, by its name in files",
-        "--run N": "only of the runs of this number",
-        "--raw-logs": "those of the tunnel before they are merged, too",
-        "--jobs N in 1..1024": "runs at a time (default: one per processor)",
+        "DIRECTORY": "a directory of `ccgym evaluate`",
+        "--scheme NAME": "only runs of this scheme, by its name in files",
+        "--run N": "only runs with this number",
+        "--raw-logs": "also write the tunnel's raw logs, before merging",
+        "--jobs N in 1..1024": "runs at the same time (default: one per processor)",
     },
 )
 
@@ -156,11 +156,11 @@ CLEAN: Final = Command(
     "clean",
     run=_clean,
     description="""\
-Remove from the directory of an evaluation what can be made again, and print how many MB that
-frees: packet logs of simulated runs, with their statistics and series (`ccgym logs` writes them),
-and figures of each run (`ccgym report analyze` draws them). Results, reports, runs and the logs of
-real packets stay.
+Remove the files of an evaluation that can be made again, and print their size in MB: packet logs of
+simulated runs, with their statistics and series (`ccgym logs` writes them), and figures of each run
+(`ccgym report analyze` draws them). Results, reports, runs and the logs of real packets
+are kept.
 """,
     examples="  ccgym clean results/77.72mbps\n",
-    options={"DIRECTORY": "what `ccgym evaluate` wrote"},
+    options={"DIRECTORY": "a directory of `ccgym evaluate`"},
 )

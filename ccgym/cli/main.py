@@ -1,4 +1,4 @@
-"""The command ``ccgym``: finds the command that is meant, reads its options, runs it."""
+"""The program ``ccgym``: find the command, read its options, run it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ccgym.errors import CcgymError, ConfigError
 from ccgym.invocation import COMMANDS, command, program
 
 _INTERNAL: Final = {"tunnel-end": "ccgym.cli.tunnel_end:main"}
-"""Commands that ccgym starts on other machines, which no help lists: called with nothing."""
+"""Commands that ccgym starts on other machines: not listed in help, and called without arguments."""
 
 FORMER: Final = {
     "analyze": "report analyze",
@@ -43,38 +43,38 @@ FORMER: Final = {
     "watch": "report watch",
     "windows": "paths best-cwnd",
 }
-"""Commands of the last release, with the option or argument that they had where only those have changed, and what they
-are now."""
+"""Commands of the last release and their new names. An option or argument is included if only this form has
+changed."""
 
 _EXAMPLES: Final = """\
 examples:
-  ccgym paths                                  the paths that have a name
+  ccgym paths                                  the named paths
   ccgym paths show 77.72mbps                   one of them in detail
   ccgym schemes                                the congestion-control schemes
   ccgym evaluate --trace 77.72mbps             Pantheon's table, plots and report
   ccgym shell --path 77.72mbps                 your shell inside that path, with real packets
   ccgym compare backends --trace 77.72mbps     the simulator against real packets
-  ccgym rfc9743 cubic --quick                  what RFC 9743 asks of a scheme, as a report
+  ccgym rfc9743 cubic --quick                  a scheme tested by RFC 9743, with a report
   ccgym adversary cubic                        paths on which a scheme is far from the oracle
-  ccgym describe configs/aurora.yaml           what an agent sees, does and is rewarded for
-  ccgym train --config aurora.yaml             a policy that learns
+  ccgym describe configs/aurora.yaml           observation, action and reward of an agent
+  ccgym train --config aurora.yaml             train a policy
   ccgym paths make constant --rate 50mbps -o 50mbps.trace
   eval "$(ccgym --completion bash)"            completion in this shell
 """
 
 
 def load(name: str) -> Command:
-    """A command by its name."""
+    """Return a command by its name."""
     module, _, attribute = COMMANDS[name][0].partition(":")
     found: Command = getattr(import_module(module), attribute)
     return found
 
 
 def build_parser(*, whole: bool = False) -> Parser:
-    """The parser of ``ccgym`` itself.
+    """Return the parser of ``ccgym`` itself.
 
     Args:
-        whole: Whether it has the options of all commands, for completion.
+        whole: Whether to include the options of all commands, for completion.
     """
     import platform
 
@@ -89,7 +89,7 @@ def build_parser(*, whole: bool = False) -> Parser:
         formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
-    made.add_argument("-v", "--verbose", action="count", default=0, help="say more; twice for everything")
+    made.add_argument("-v", "--verbose", action="count", default=0, help="more messages; twice: all messages")
     versions = f"ccgym {ccgym.__version__} (Python {platform.python_version()}, {platform.platform()})"
     made.add_argument("--version", action="version", version=versions, help="print versions")
     shtab.add_argument_to(made, "--completion", help="print a script that completes commands, options and files")
@@ -119,11 +119,11 @@ def execute(words: Sequence[str], verbose: int = 0) -> int | None:
     """Run a command of the table and return its exit status.
 
     Args:
-        words: Its name and what follows.
-        verbose: How much more it is to say.
+        words: Name of the command and its arguments.
+        verbose: Level of further messages.
 
     Raises:
-        CcgymError: It is a former command, an option is wrong, or what the command says.
+        CcgymError: It is a former command, an option is wrong, or the command failed.
     """
     _refuse_former(words)
     found, name, left = load(words[0]).find(words[1:])
@@ -157,7 +157,7 @@ def _refuse_former(words: Sequence[str]) -> None:
 
 
 def _program(words: Sequence[str]) -> NoReturn:
-    """What ``ccgym`` does without a command."""
+    """Handle ``ccgym`` without a command."""
     _refuse_former(words)
     made = build_parser(whole="--completion" in shlex.join(words))
     made.parse_args(words)
@@ -165,7 +165,7 @@ def _program(words: Sequence[str]) -> NoReturn:
 
 
 def _complete_files(parser: argparse.ArgumentParser) -> None:
-    """Have names of files completed where a value is one."""
+    """Enable completion of file names for values that are files."""
     import shtab
 
     for action in parser._actions:

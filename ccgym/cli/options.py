@@ -1,4 +1,4 @@
-"""Options that several commands have, and what they name."""
+"""Options of several commands, and functions that read their values."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
     from ccgym.schemes.policies import LearnedPolicy
 
 UNNAMED: Final = "mahimahi path"
-"""Name of a path that is given as a command line of mahimahi and that the catalog does not have."""
+"""Name of a path that is given as a mahimahi command line and is not in the catalog."""
 
 
 def seconds(text: str) -> float:
-    """Reads a length of time, in seconds."""
+    """Read a length of time and return seconds."""
     return parse_positive_time(text) / 1e9
 
 
 AS_JSON: Final = {"--json": "as JSON"}
-CONFIG: Final = "a YAML file, or the name of one in ./configs, or of one that comes with ccgym: aurora, indigo …"
+CONFIG: Final = "a YAML file, or the name of a file in ./configs, or of one that comes with ccgym: aurora, indigo …"
 DEVICE: Final = {"--device NAME = auto": "auto, cpu, cuda, cuda:1 …"}
 FIGURE: Final = {"-o, --out FIGURE required": "a .png, .svg or .pdf file"}
-JOBS: Final = {"--jobs N in 1..1024": "runs at a time (default: as many as processors)"}
-NO_FIGURES: Final = {"--no-figures": "no figures and no report, only numbers"}
+JOBS: Final = {"--jobs N in 1..1024": "runs at the same time (default: one per processor)"}
+NO_FIGURES: Final = {"--no-figures": "write only numbers, no figures and no report"}
 POLICY: Final = {"POLICY": "a pretrained policy, a run directory, or a .onnx file"}
-QUICK: Final = {"--quick": "a smoke run: one repetition, fewer conditions"}
+QUICK: Final = {"--quick": "a quick check: one repetition, fewer conditions"}
 REPEAT_LIMITED: Final = {
-    "--repeat-limited N in 0..1000 = 0": "with real packets: run again, up to N times, what was emulator-limited: "
+    "--repeat-limited N in 0..1000 = 0": "with real packets: repeat emulator-limited runs up to N times: "
     "the machine could not hold "
-    "the schedule; earlier runs, too (default: 0, such runs are marked)"
+    "the schedule; also earlier runs (default: 0, such runs are marked)"
 }
 RUNTIME: Final = {"--runtime LENGTH = 30 as runtime_ns": "length of a run: seconds, or with a unit"}
 SEED: Final = {"--seed N = 1": "root of every random stream"}
@@ -48,44 +48,44 @@ SET: Final = {
     "--set KEY=VALUE... as overrides": "any setting of the configuration, such as algorithm.gamma=0.95; may be repeated"
 }
 PATH: Final = {
-    "--trace NAME|FILE": "a named path, such as 77.72mbps, with all that belongs to it; a YAML file that describes a "
+    "--trace NAME|FILE": "a named path with all its elements, such as 77.72mbps; a YAML file that describes a "
     "path; or a delivery trace, played in both directions without delay",
     '--mahimahi "COMMAND LINE"': "a chain of mahimahi shells, the outermost first",
 }
-"""Both name a path; :func:`chosen_path` reads them."""
+"""Options that name a path; :func:`chosen_path` reads them."""
 
 
 def cluster(what: str) -> Options:
-    """The option ``--cluster``; ``what`` runs there."""
+    """Return the option ``--cluster``; ``what`` describes its effect, as in "make the runs"."""
     return {
-        "--cluster auto|ADDRESS": f"{what} on a Ray cluster: the one at this address, or auto, the one that runs on "
-        "this machine or else one that is started for this command (docs/guides/cluster.md; needs the extra `ray`)"
+        "--cluster auto|ADDRESS": f"{what} on a Ray cluster: the cluster at this address; or auto, the cluster on "
+        "this machine, or a new one for this command (docs/guides/cluster.md; needs the extra `ray`)"
     }
 
 
 def output(what: str, out: str) -> Options:
-    """The options of all commands that write results into a directory.
+    """Return the options of commands that write results to a directory.
 
     Args:
-        what: What ``--json`` prints.
-        out: The default of ``--out``, in words.
+        what: Description of the output of ``--json``.
+        out: Description of the default of ``--out``.
     """
     return {
         "-o, --out DIRECTORY": f"results directory (default: {out})",
         **NO_FIGURES,
-        "--json": f"print {what} as JSON on standard output, all else on standard error",
+        "--json": f"print {what} as JSON on standard output, and all other output on standard error",
     }
 
 
 def chosen_path(arguments: argparse.Namespace, others: str = "") -> NetworkPath:
-    """The path that the options name.
+    """Return the path that the options name.
 
     Args:
         arguments: The command line.
-        others: Further options that could have been given instead, for the error.
+        others: Alternative options, for the error.
 
     Raises:
-        CcgymError: There is not exactly one, or it is wrong.
+        CcgymError: There is not exactly one path, or it is wrong.
     """
     from ccgym.config.path import NetworkPath
 
@@ -95,7 +95,7 @@ def chosen_path(arguments: argparse.Namespace, others: str = "") -> NetworkPath:
             "exactly-one",
             "--trace and --mahimahi together" if arguments.trace is not None else "no path",
             expected=f"either {choices}" if others else 'either --trace NAME|FILE or --mahimahi "COMMAND LINE"',
-            hint="for example --trace 77.72mbps",
+            hint="name one path, for example --trace 77.72mbps",
         )
     with located("--trace" if arguments.trace is not None else "--mahimahi"):
         if arguments.trace is not None:
@@ -105,10 +105,10 @@ def chosen_path(arguments: argparse.Namespace, others: str = "") -> NetworkPath:
 
 
 def chosen_policy(text: str) -> LearnedPolicy:
-    """The policy that the argument POLICY names.
+    """Return the policy that the argument POLICY names.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: There is no such policy.
     """
     from ccgym.schemes import policies
 
@@ -124,7 +124,7 @@ def chosen_policy(text: str) -> LearnedPolicy:
 
 
 def connected(arguments: argparse.Namespace) -> AbstractContextManager[Cluster | None]:
-    """The cluster that ``--cluster`` names, to be entered; nothing without the option, which not every command has."""
+    """Return the context manager of the cluster of ``--cluster``; without this option, one that gives None."""
     if (chosen := getattr(arguments, "cluster", None)) is None:
         return nullcontext()
     from ccgym.evaluation.cluster import Cluster
@@ -133,17 +133,17 @@ def connected(arguments: argparse.Namespace) -> AbstractContextManager[Cluster |
 
 
 def given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """The options of these names that were given."""
+    """Return the given options among these names."""
     return {name: value for name in names if (value := getattr(arguments, name)) is not None}
 
 
 def directory_name(path: str | None) -> str:
-    """The name of a path as that of a directory."""
+    """Return a directory name for the name of a path."""
     return re.sub(r"[^\w.+-]+", "-", path or "unnamed path").strip("-.") or "path"
 
 
 def draw(figure: Callable[[], Figure], arguments: argparse.Namespace) -> None:
-    """Draw a figure into the file of ``--out``, in folders that are made, and say so."""
+    """Draw a figure to the file of ``--out``, create its folders, and print its name."""
     from ccgym.report.style import house_style, save
 
     with house_style():

@@ -1,7 +1,7 @@
-"""``ccgym pantheon``: Pantheon's programs by their own words.
+"""``ccgym pantheon``: Pantheon's programs with their own names and options.
 
-``test`` becomes a command line of ``ccgym evaluate``, which is printed and run; ``plot``, ``report`` and ``analyze``
-are ``ccgym report analyze`` on a directory in place. Options: StanfordSNR/pantheon @23e738c,
+``test`` is converted to a command line of ``ccgym evaluate``, which is printed and run. ``plot``, ``report`` and
+``analyze`` run ``ccgym report analyze`` in place on a directory. Options: StanfordSNR/pantheon @23e738c,
 ``src/experiments/arg_parser.py`` and ``src/analysis/arg_parser.py``.
 """
 
@@ -24,19 +24,19 @@ _KEYS: Final = (
     "runtime", "interval", "run_times", "start_run_id", "random_order", "data_dir", "pkill_cleanup", *_EMULATED,
     *attributes(PANTHEON),
 )  # fmt: skip
-"""Options that a test's configuration file may give, too."""
+"""Options that can also be in a test's configuration file."""
 
 
 def _test(arguments: argparse.Namespace) -> int | None:
     from ccgym.cli.main import execute
 
     line = evaluate_words(arguments)
-    console().print(f"this is: {command('evaluate')} {shlex.join(line)}\n", soft_wrap=True)
+    console().print(f"equivalent command: {command('evaluate')} {shlex.join(line)}\n", soft_wrap=True)
     return execute(["evaluate", *line])
 
 
 def _analyze(arguments: argparse.Namespace) -> int:
-    """``ccgym report analyze`` in place."""
+    """Run ``ccgym report analyze`` in place."""
     from ccgym.cli.report import analyze
 
     plain = {"config": None, "json": False, "jobs": None, "no_figures": False, "out": arguments.directory}
@@ -44,10 +44,10 @@ def _analyze(arguments: argparse.Namespace) -> int:
 
 
 def evaluate_words(arguments: argparse.Namespace) -> list[str]:
-    """The command line of ``ccgym evaluate`` that means the same as one of ``test.py``.
+    """Return the command line of ``ccgym evaluate`` that is equivalent to a command line of ``test.py``.
 
     Raises:
-        ConfigError: An option, or the configuration file, asks for what there is not.
+        ConfigError: An option, or the configuration file, requires a feature that ccgym does not have.
     """
     configured, flows = ({}, []) if arguments.config_file is None else _configuration(arguments.config_file)
     typed = {key: getattr(arguments, key) for key in _KEYS}
@@ -57,8 +57,8 @@ def evaluate_words(arguments: argparse.Namespace) -> list[str]:
             "unsupported",
             "an option that kills programs by their names",
             where="--pkill-cleanup",
-            expected="the command without it",
-            hint="processes and namespaces of a run end with it, however it ends",
+            expected="the command without this option",
+            hint="leave it out: all processes and namespaces of a run end with the run",
         )
     schemes = _schemes(arguments, flows, given["interval"])
     first, times = int(given["start_run_id"] or 1), int(given["run_times"] or 1)
@@ -81,7 +81,7 @@ def evaluate_words(arguments: argparse.Namespace) -> list[str]:
 
 
 def _path(arguments: argparse.Namespace, given: Mapping[str, Any]) -> list[str]:
-    """Over what packets travel."""
+    """Return the options for the path."""
     local = arguments.mode == "local"
     if local != (arguments.remote is None):
         found = f"local with {arguments.remote}" if local else "remote without HOST:DIR"
@@ -91,7 +91,7 @@ def _path(arguments: argparse.Namespace, given: Mapping[str, Any]) -> list[str]:
             raise ConfigError(
                 "options-conflict",
                 f"{arguments.places[name]} with test {arguments.mode}",
-                expected=f"it with test {'remote' if local else 'local'}",
+                expected=f"this option with test {'remote' if local else 'local'}",
             )
     if local:
         return ["--mahimahi", _chain(given), "--backend", arguments.backend or "emulated"]
@@ -114,14 +114,14 @@ def _chain(given: Mapping[str, Any]) -> str:
 
 
 def _schemes(arguments: argparse.Namespace, flows: Sequence[str], interval: Any) -> str:
-    """The schemes as ``--schemes`` of ``ccgym evaluate`` takes them."""
+    """Return the schemes in the form of ``ccgym evaluate --schemes``."""
     if arguments.flows == 0:
         raise ConfigError(
             "out-of-range",
             "0",
             where="--flows",
-            expected="1 flow or more",
-            hint="Pantheon's 0 leaves out its tunnel; there is none here, and nothing is added to the packets",
+            expected="at least 1 flow",
+            hint="leave it out: Pantheon's 0 leaves out its tunnel, and ccgym has no tunnel that adds bytes to packets",
         )
     if flows:
         if arguments.flows is not None or arguments.all or arguments.schemes is not None:
@@ -129,7 +129,7 @@ def _schemes(arguments: argparse.Namespace, flows: Sequence[str], interval: Any)
                 "options-conflict",
                 "--flows, --all or --schemes with a configuration file",
                 where=str(arguments.config_file),
-                expected="its flows alone",
+                expected="only the flows of the file",
             )
         step = float(interval or 0)
         return "+".join(f"{flow}@{place * step:g}s" if place * step else flow for place, flow in enumerate(flows))
@@ -146,7 +146,7 @@ def _schemes(arguments: argparse.Namespace, flows: Sequence[str], interval: Any)
 
 
 def _configuration(file: Path) -> tuple[Mapping[str, Any], list[str]]:
-    """Options and flows of a test's configuration file."""
+    """Return options and flows of a test's configuration file."""
     import yaml
 
     expected = "'flows:' as a list of '- scheme: NAME', and options of test.py such as 'runtime: 30'"
@@ -170,9 +170,9 @@ def _configuration(file: Path) -> tuple[Mapping[str, Any], list[str]]:
 
 
 _READ: Final = {
-    "--data-dir DIR as directory required": "what test wrote",
+    "--data-dir DIR as directory required": "a directory of test",
     '--schemes "A B C"': "the schemes to read (default: all)",
-    "--include-acklink": "figures of the acknowledgements, too",
+    "--include-acklink": "also draw figures of the ACKs",
 }
 
 COMMAND: Final = Command(
@@ -199,29 +199,29 @@ options. docs/guides/from-pantheon.md lists what differs.
             _test,
             options={
                 "local|remote as mode": "local, over a path of mahimahi's shells, or remote, to another machine",
-                "[HOST:DIR] as remote": "of remote: the other machine, and the checkout of ccgym there",
+                "[HOST:DIR] as remote": "for remote: the other machine, and the checkout of ccgym there",
                 "-c, --config-file, --config_file FILE": "flows of several schemes in one run, and options, as YAML",
                 "-f, --flows N": "flows of each scheme (default: 1)",
                 "-t, --runtime SECONDS": "length of a run (default: 30)",
                 "--interval SECONDS": "time between the starts of flows (default: 0)",
                 "| --all": "all schemes of Pantheon's report that ccgym has",
-                '| --schemes "A B C"': "schemes, separated by blanks",
+                '| --schemes "A B C"': "schemes, separated by spaces",
                 "--run-times N": "runs of each scheme (default: 1)",
-                "--start-run-id N": "number of the first run (default: 1); those before it are run, too, unless the "
-                "directory has them",
+                "--start-run-id N": "number of the first run (default: 1); earlier numbers are run, too, unless the "
+                "directory contains them",
                 "--random-order": "run the schemes in random order",
-                "--data-dir DIR": "where to (default: as ccgym evaluate)",
+                "--data-dir DIR": "results directory (default: as for ccgym evaluate)",
                 "--pkill-cleanup": "refused",
                 "# local": "",
                 "--uplink-trace TRACE": "trace of the data direction (default: 12mbps.trace)",
-                "--downlink-trace TRACE": "trace of the way back (default: 12mbps.trace)",
+                "--downlink-trace TRACE": "trace of the reverse direction (default: 12mbps.trace)",
                 '--prepend-mm-cmds "COMMANDS"': "shells outside mm-link",
                 '--append-mm-cmds "COMMANDS"': "shells inside mm-link",
                 '--extra-mm-link-args "OPTIONS"': "further options of mm-link",
                 "# remote": "",
                 **PANTHEON,
                 "# ccgym's own": "",
-                "--backend sim|emulated|mahimahi": "of local: where packets travel (default: emulated, real packets "
+                "--backend sim|emulated|mahimahi": "for local: where packets travel (default: emulated, real packets "
                 "over the emulated path; sim takes a second per run)",
                 **OWN,
                 "--seed N": "root of every random stream",
@@ -230,12 +230,12 @@ options. docs/guides/from-pantheon.md lists what differs.
         ),
         Command(
             "plot",
-            "figures and statistics of a directory, in place",
+            "draw figures and write statistics of a directory, in place",
             _analyze,
             {**_READ, "--no-graphs as no_figures": "numbers only"},
             {"schemes": str.split},
         ),
-        Command("report", "the report of a directory, in place", _analyze, _READ, {"schemes": str.split}),
+        Command("report", "write the report of a directory, in place", _analyze, _READ, {"schemes": str.split}),
         Command("analyze", "both", _analyze, _READ, {"schemes": str.split}),
     ),
 )

@@ -18,9 +18,9 @@ from ccgym.units import parse_rate, parse_time
 
 _PATHS: Final = """\
 A path is everything between sender and receiver: delay, loss, a queue, and a link with its rate.
-A trace is one part of it, the times when the link may send a packet; it has no delay and no queue
-(ccgym paths --traces). Options called --trace take a path by name or file, and a trace as a path with
-nothing else in it. In an agent's YAML file, paths: is a distribution from which episodes draw theirs.
+A trace is one part of a path: the times when the link may send a packet, without delay and queue
+(ccgym paths --traces). An option --trace accepts a path by name or file, or a trace as a path without
+other elements. In an agent's YAML file, paths: is a distribution from which each episode draws a path.
 """
 
 
@@ -34,7 +34,7 @@ def _list(arguments: argparse.Namespace) -> int:
         say_json({name: {"title": e.title, "aliases": e.aliases, "source": e.source} for name, e in entries.items()})
         return 0
     rows = [(name, entry.title, ", ".join(entry.aliases)) for name, entry in entries.items()]
-    print_table(("name", "what it is", "also called"), rows)
+    print_table(("name", "description", "other names"), rows)
     return 0
 
 
@@ -77,7 +77,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _show_trace(name: str, arguments: argparse.Namespace) -> None:
-    """Key figures and a sketch of a trace."""
+    """Print key figures and a sketch of a trace."""
     from ccgym.config.catalog import resolve_trace
     from ccgym.tracetools.inspect import sparkline, summarize
 
@@ -116,7 +116,7 @@ def _step(text: str) -> tuple[int, int]:
     start, equals, rate = text.partition("=")
     if not equals:
         raise ConfigError("text-malformed", shown(text), expected="TIME=RATE, like 3.75s=256mbps")
-    # Only here may a link be shut: a path has a rate.
+    # Only here, a link may have rate 0: a path has a positive rate.
     closed = rate.strip().casefold() in ("0", "0bps", "0mbps")
     return parse_time(start), 0 if closed else parse_rate(rate)
 
@@ -143,8 +143,8 @@ def _write(times: object, output: str | None) -> int:
             "folder-missing",
             f"there is no folder {shown(str(folder))}",
             where="--output",
-            expected="a file in a folder that is there",
-            hint=f"is it spelled right? otherwise make it first: mkdir -p {shlex.quote(str(folder))}",
+            expected="a file in an existing folder",
+            hint=f"check the spelling, or create the folder first: mkdir -p {shlex.quote(str(folder))}",
         )
     write_trace(output, lines)
     summary = summarize(lines)
@@ -166,7 +166,7 @@ def _check(arguments: argparse.Namespace) -> int:
         for finding in findings:
             say(str(finding))
         if not findings:
-            say(f"{name}: nothing to remark")
+            say(f"{name}: no problems found")
         failed = failed or any(arguments.strict or finding.severity == "error" for finding in findings)
     return 1 if failed else 0
 
@@ -180,14 +180,14 @@ def _convert(arguments: argparse.Namespace) -> int:
     return _write(times, arguments.output)
 
 
-_OUTPUT: Final = {"-o, --output FILE": "where to write it (default: standard output)"}
+_OUTPUT: Final = {"-o, --output FILE": "output file (default: standard output)"}
 _DURATION: Final = {"--duration TIME = 60s as duration_ns": "length and period"}
 _RATE: Final = {"--rate RATE as rate_bps required": "mean rate in full packets, such as 50mbps or 570kbps"}
 _RANDOM: Final = {"--seed N = 1": "seed of the random numbers"}
 
 
 def _rule(name: str, help: str, options: Options) -> Command:
-    """The command that makes a trace by a rule of :mod:`ccgym.tracetools.generate`."""
+    """Return the command that makes a trace by a rule of :mod:`ccgym.tracetools.generate`."""
 
     def make(arguments: argparse.Namespace) -> int:
         from ccgym.tracetools import generate
@@ -217,24 +217,24 @@ _MAKE: Final = Command(
                 **_RATE,
                 **_RANDOM,
                 **_DURATION,
-                "--cold-start TIME = 0s as cold_start_ns": "begin with a packet per 100 ms for this long, below --rate",
+                "--cold-start TIME = 0s as cold_start_ns": "begin with a packet per 100 ms for this time, below --rate",
             },
         ),
         _rule(
             "stepped",
             "a rate that changes at given times",
-            {**_DURATION, "--step TIME=RATE... as steps required": "from TIME on; the first at 0s; repeat"},
+            {**_DURATION, "--step TIME=RATE... as steps required": "rate from TIME; the first at 0s; may be repeated"},
         ),
         _rule(
             "cellular",
-            "a random walk with outages, after Sprout's model of cellular links; its mean is --rate",
+            "a random walk with outages, by Sprout's model of cellular links; its mean is --rate",
             {
                 **_RATE,
                 **_RANDOM,
                 **_DURATION,
             },
         ),
-        _rule("named", "write a trace of the catalog as a file", {"NAME": "one of ccgym paths --traces"}),
+        _rule("named", "write a trace of the catalog as a file", {"NAME": "a trace of ccgym paths --traces"}),
     ),
 )
 
@@ -243,7 +243,7 @@ COMMAND: Final = Command(
     run=_list,
     description=_PATHS,
     examples="""\
-  ccgym paths                                  the paths that have a name; --traces: the traces
+  ccgym paths                                  the named paths; --traces: the traces
   ccgym paths show 77.72mbps
   ccgym paths show 'mm-delay 20 mm-link 12mbps.trace 12mbps.trace'
   ccgym paths show Verizon-LTE-short.up --plot verizon.png
@@ -252,45 +252,45 @@ COMMAND: Final = Command(
   ccgym paths convert log.txt --from time-bytes -o log.trace
 """,
     options={
-        "--traces": "the delivery traces that have a name instead",
+        "--traces": "list the named delivery traces instead",
         **AS_JSON,
     },
     commands=(
         Command(
             "show",
-            "describe a path and its traces, and what is wrong with them; status 1 if there are errors",
+            "describe a path and its traces, with their problems; status 1 if there are errors",
             _show,
             options={
                 "PATH": "a name, a mahimahi command line, or a YAML or trace file",
-                "| --spec": "the input of the native core, as JSON",
-                "| --mahimahi": "as a mahimahi command line with real trace files",
+                "| --spec": "print the input of the native core, as JSON",
+                "| --mahimahi": "print a mahimahi command line with real trace files",
                 "--plot FIGURE as out": "draw a trace's rate and delivered bytes over time (.png, .svg or .pdf)",
             },
         ),
         _MAKE,
         Command(
             "check",
-            "look for mistakes in traces; status 1 if there are errors",
+            "check traces for errors; status 1 if there are errors",
             _check,
-            description="Look for mistakes in traces, as ccgym does before every evaluation.",
+            description="Check traces for errors, as ccgym does before every evaluation.",
             options={
                 "TRACE... as traces": "names or files",
-                "--rate RATE": "the rate they should have (default: the one in the name)",
+                "--rate RATE": "the expected rate (default: the rate in the name)",
                 "--rtt TIME": "the path's round-trip time",
                 "--strict": "treat warnings as errors",
             },
         ),
         Command(
             "convert",
-            "make a trace of another format",
+            "convert another format to a trace",
             _convert,
-            description="Make a trace of a text file of columns.\n\n"
-            "  time-bytes   time, bytes delivered since the line before\n"
-            "  time-rate    time, Mbit/s from then on\n"
+            description="Make a trace from a text file with columns.\n\n"
+            "  time-bytes   time, bytes delivered since the previous line\n"
+            "  time-rate    time, Mbit/s from this time\n"
             "  kbit-per-ms  kilobits of one millisecond per line, as mahimahi's mm-rate-to-events\n"
-            "  times        a time per line, with decimals, blanks or Windows line endings\n",
+            "  times        a time per line, with decimals, spaces or Windows line endings\n",
             options={
-                "FILE as input": "what to convert",
+                "FILE as input": "the file to convert",
                 "--from FORMAT as form required": "one of the above",
                 "--time-unit UNIT = auto": "s, ms or auto",
                 **_OUTPUT,

@@ -1,6 +1,6 @@
-"""``ccgym plot``: how a scheme behaves, a policy that is a decision tree, learning curves, and what searches found.
+"""``ccgym plot``: draw the behavior of a scheme, a decision tree, learning curves, and results of searches.
 
-Exit status: 0, the figure is written; for the rest see :mod:`ccgym.cli.common`.
+Exit status: 0, the figure is written; for other values see :mod:`ccgym.cli.common`.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from ccgym.schemes.style import SchemeStyle
 
 DEFAULT_PATHS: Final = ("77.72mbps", "3.04mbps-poisson", "114.68mbps")
-"""Calibrated paths that ask different questions: does random loss before a shallow queue slow it down; does it fill the
-deep queue of a slow path; does it fill a fast one. They need no trace that is not there everywhere."""
+"""Calibrated paths for different questions: does random loss before a shallow queue slow the scheme down; does it fill
+the deep queue of a slow path; does it fill a fast path. Their traces are available on every machine."""
 
 NOTHING: Final = "none"
-"""In place of the second scheme."""
+"""Value of ``--compare`` for no second scheme."""
 DEFAULT_COMPARED: Final = ("bbr", "cubic")
-"""The second scheme, and the one that is compared with it where it is the first."""
+"""Default second scheme, and the second scheme if this one is the first."""
 MAX_PATHS: Final = 4
-"""More columns would not be legible on a page."""
+"""Maximum number of columns: more columns would not be readable on a page."""
 
 
 def _portrait(arguments: argparse.Namespace) -> int:
@@ -59,7 +59,7 @@ def _portrait(arguments: argparse.Namespace) -> int:
 
 
 def _schemes(scheme: str, compared: str | None) -> tuple[Contender, ...]:
-    """The portrayed scheme and, unless that is none, the one to compare it with."""
+    """Return the scheme to draw and, if there is one, the second scheme."""
     from ccgym.evaluation.run import contender, contenders
     from ccgym.schemes.reading import parse_scheme
 
@@ -77,7 +77,7 @@ def _paths(text: str) -> list[NetworkPath]:
     from ccgym.config.mahimahi import looks_like_mahimahi
     from ccgym.config.path import NetworkPath
 
-    # Arguments of mahimahi's queues hold commas.
+    # Arguments of mahimahi's queues contain commas.
     parts = [text] if looks_like_mahimahi(text) else [part.strip() for part in text.split(",") if part.strip()]
     if not 1 <= len(parts) <= MAX_PATHS:
         raise ConfigError("wrong-count", f"{len(parts)} paths", expected=f"1 to {MAX_PATHS}, separated by commas")
@@ -106,10 +106,10 @@ def _tree(arguments: argparse.Namespace) -> int:
     if text is None:
         raise ConfigError(
             "policy-unsuitable",
-            f"{policy.title}, of kind {policy.card.policy.kind}",
+            f"{policy.title}, a policy of kind {policy.card.policy.kind}",
             where="POLICY",
             expected="a decision tree",
-            hint="`ccgym plot portrait` draws how any policy behaves",
+            hint="use `ccgym plot portrait`, which draws the behavior of any policy",
         )
     drawn, agent = json.loads(text), policy.describe_agent()
     tree = DecisionTree(
@@ -139,7 +139,7 @@ def _curves(arguments: argparse.Namespace) -> int:
     curves = [Curve(seed, *np.array(rows).T) for seed, rows in points.items()]
     baselines = read_json(folder / "seeds.json")["held_out"]["fraction_of_oracle"]
     styles = {name: contenders([name])[0].style for name in baselines}
-    title = f"{policy.label}: reward on held-out paths while it learns"
+    title = f"{policy.label}: reward on held-out paths during training"
     draw(lambda: curve_figure(curves, baselines, styles, title=title, color=policy.color), arguments)
     return 0
 
@@ -156,13 +156,13 @@ def _searches(arguments: argparse.Namespace) -> int:
     if not all(isinstance(config.environment.paths, GapSearch) for config in configs):
         raise ConfigError(
             "paths-unsuitable",
-            "paths that are not searched",
+            "paths without a search",
             where="RUN",
             expected="trainings of a configuration with `kind: gap_search`",
         )
     searches = {config.training.seed: read_rows(run.curriculum) for config, run in zip(configs, runs, strict=True)}
     label, color = configs[0].style.label or configs[0].name, configs[0].style.color
-    title = f"{label}: where the searches of {len(searches)} seeds found gaps"
+    title = f"{label}: paths with gaps, found by the searches of {len(searches)} seeds"
     draw(lambda: gap_search_figure(searches, title=title, color=color), arguments)
     return 0
 
@@ -172,11 +172,11 @@ COMMAND: Final = Command(
     commands=(
         Command(
             "portrait",
-            "how a scheme behaves on a few paths, in one figure",
+            "draw the behavior of a scheme on a few paths in one figure",
             _portrait,
             description="""\
-Draw how a scheme behaves on a few paths: delivered rate and capacity, one-way delay
-below it, and mean throughput, 95th-percentile delay and loss, with a second scheme in gray.
+Draw the behavior of a scheme on a few paths: delivered rate and capacity, below them one-way delay,
+and mean throughput, 95th-percentile delay and loss, with a second scheme in gray.
 """,
             examples="""\
   ccgym plot portrait bbr --compare cubic -o bbr.png
@@ -196,7 +196,7 @@ below it, and mean throughput, 95th-percentile delay and loss, with a second sch
         ),
         Command(
             "tree",
-            "the top of a policy that is a decision tree",
+            "draw the top of a decision tree",
             _tree,
             description="Draw the first questions of a decision tree, and how the decisions below spread over its "
             "actions.",
@@ -212,7 +212,7 @@ below it, and mean throughput, 95th-percentile delay and loss, with a second sch
         ),
         Command(
             "curves",
-            "learning curves of the seeds of `ccgym train seeds`",
+            "draw learning curves of the seeds of `ccgym train seeds`",
             _curves,
             options={
                 **POLICY,
@@ -225,7 +225,7 @@ below it, and mean throughput, 95th-percentile delay and loss, with a second sch
         ),
         Command(
             "searches",
-            "what the searches of a curriculum found (paths of kind: gap_search)",
+            "draw the results of a curriculum's searches (paths of kind: gap_search)",
             _searches,
             options={
                 "RUN... as runs": "run directories of `ccgym train`",

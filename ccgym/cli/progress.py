@@ -1,4 +1,4 @@
-"""Progress of long work: a bar with an estimate on a terminal, otherwise a line every 20 s."""
+"""Show the progress of long work: a bar with an estimate on a terminal, otherwise a line every 20 s."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rich.progress import TimeRemainingColumn as SpeedColumn
 from rich.text import Text
 
 SILENCE_S: Final = 20.0
-"""Without a terminal, seconds between two lines."""
+"""Seconds between two lines without a terminal."""
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 class _RealTimeColumn(ProgressColumn):
-    """Time left of runs that each take as long as they last: known from the beginning, counted down in between."""
+    """Remaining time of runs in real time: known from the beginning, and counted down between updates."""
 
     def __init__(self, run_s: float, at_a_time: int) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class _RealTimeColumn(ProgressColumn):
         self._since = time.monotonic()
 
     def render(self, task: Task) -> Text:
-        """``12:30``; ``--:--`` before there is anything to do."""
+        """Return the text, like ``12:30``; ``--:--`` before the first run."""
         if task.total is None:
             return Text("--:--", style="progress.remaining")
         if task.completed != self._completed:
@@ -41,19 +41,19 @@ class _RealTimeColumn(ProgressColumn):
 
 
 def clock_text(seconds: float) -> str:
-    """``2:05`` or ``1:02:05``."""
+    """Return seconds as text, like ``2:05`` or ``1:02:05``."""
     minutes, rest = divmod(math.ceil(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 class Progress:
-    """Shows how work goes; an :class:`~ccgym.evaluation.observer.Observer`. Use it as a context manager.
+    """Shows progress; an :class:`~ccgym.evaluation.observer.Observer`. Use it as a context manager.
 
     Args:
-        console: Where.
-        run_s: Length of a run where it passes in real time, seconds; None where runs are simulated.
-        at_a_time: How many such runs are made at a time.
+        console: The console to write to.
+        run_s: Length of a run in real time, seconds; None for simulated runs.
+        at_a_time: Number of such runs at the same time.
     """
 
     def __init__(self, console: Console, run_s: float | None = None, at_a_time: int = 1) -> None:
@@ -86,11 +86,11 @@ class Progress:
                     self._console.print(f"{what}: {stage.done} in {stage.elapsed_s:.1f} s{kept}")
 
     def notice(self, text: str) -> None:
-        """Something worth a line."""
+        """Show a message for the user."""
         self._console.print(f"note: {text}", style="yellow", soft_wrap=True)
 
     def begin(self, what: str, total: int, done: int = 0) -> None:
-        """A stage begins."""
+        """Begin a stage."""
         self._stages[what] = _Stage(self._bar.add_task(what, total=total, completed=done, note=""), total, kept=done)
         if done:
             self._console.print(f"{done} of {total} runs are there already")
@@ -99,7 +99,7 @@ class Progress:
             self._console.print(f"in real time: {clock_text(left)}, and a little for setting up each run")
 
     def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-        """Steps are done."""
+        """Count finished steps."""
         stage = self._stages[what]
         stage.kept += by if kept else 0
         stage.done += 0 if kept else by
@@ -114,7 +114,7 @@ class Progress:
 
 @dataclass
 class _Stage:
-    """How far a stage is."""
+    """Progress of a stage."""
 
     task: TaskID
     total: int

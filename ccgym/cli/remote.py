@@ -1,4 +1,4 @@
-"""The options of runs between two machines, and the path that they name."""
+"""Options of runs between two machines, and the path that they define."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ if TYPE_CHECKING:
     from ccgym.config.hosts import HostPath
 
 PANTHEON: Final[Options] = {
-    "--sender local|remote": "where data comes from (default: local)",
-    "--tunnel-server local|remote": "the machine that the other one can reach over UDP (default: remote; local "
+    "--sender local|remote": "the machine that sends the data (default: local)",
+    "--tunnel-server local|remote": "the machine that the other machine can reach over UDP (default: remote; local "
     "needs --local-addr)",
     "--local-addr ADDRESS": "address at which the other machine reaches this one",
     "--local-if INTERFACE": "network interface of this machine, such as ppp0 (default: by its routes)",
-    "--remote-if INTERFACE": "the same of the other machine",
+    "--remote-if INTERFACE": "network interface of the other machine (default: by its routes)",
     "--ntp-addr HOST": "time server: the offset of both clocks against it is measured before and after each run",
     "--local-desc WORDS": "name of this machine in figures and report, such as 'AWS California 1'",
     "--remote-desc WORDS": "name of the other machine (default: HOST:DIR)",
 }
-"""Options next to ``--remote`` that Pantheon's ``test.py`` has, too."""
+"""Options for ``--remote`` that Pantheon's ``test.py`` also has."""
 OWN: Final[Options] = {
-    "--remote-addr ADDRESS": "address at which this machine reaches the other one (default: what SSH connects to)",
-    "--tunnel-port PORT in 0..65535": "UDP port of the machine that waits, for firewalls (default: any)",
+    "--remote-addr ADDRESS": "address at which this machine reaches the other machine (default: SSH's address)",
+    "--tunnel-port PORT in 0..65535": "UDP port of the tunnel server, for firewalls (default: any)",
     "--ssh COMMAND": "the command that connects to the other machine (default: ssh, without a password)",
 }
-"""Those that it does not have."""
+"""Options for ``--remote`` that it does not have."""
 NEXT_TO_REMOTE: Final = attributes({**PANTHEON, **OWN})
 REMOTE: Final[Options] = {
     "--remote HOST[:DIR]": "instead of a path: real packets between this machine and HOST, which SSH must reach "
     "without a "
-    "password; DIR is a checkout there in which `make setup` was run (default: ccgym on"
+    "password; DIR is a checkout there, after `make setup` (default: ccgym on "
     "the search path)",
     **PANTHEON,
     **OWN,
@@ -42,7 +42,7 @@ REMOTE: Final[Options] = {
 
 
 def remote_path(arguments: argparse.Namespace) -> HostPath | None:
-    """The path between two machines that the options name; None without ``--remote``.
+    """Return the path between two machines that the options define; None without ``--remote``.
 
     Raises:
         ConfigError: An option is wrong.
@@ -62,7 +62,7 @@ def remote_path(arguments: argparse.Namespace) -> HostPath | None:
             "option-needed",
             "--tunnel-server local without --local-addr",
             expected="the address at which the other machine reaches this one",
-            hint="--tunnel-server remote, which is the default, needs none",
+            hint="add --local-addr, or use the default, --tunnel-server remote, which needs no address",
         )
     sides = {"sender_side": given.pop("sender", "local"), "server_side": given.pop("tunnel_server", "remote")}
     return HostPath(

@@ -1,5 +1,5 @@
-"""``ccgym report``: results as a static site or in the formats of other programs, reports of directories of Pantheon's
-and of ours, and how far runs are.
+"""``ccgym report``: make a static site or files of other programs from results, make reports for directories of
+Pantheon and ccgym, and show the progress of runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ccgym.errors import ConfigError, shown
 
 
 def analyze(arguments: argparse.Namespace) -> int:
-    """Make table, figures and report of a directory of Pantheon's or ours, or of one log, and show them."""
+    """Make table, figures and report for a directory of Pantheon or ccgym, or for one log, and show them."""
     from ccgym.cli.progress import Progress
     from ccgym.evaluation.backends import RECORDED
     from ccgym.evaluation.pantheon import analysis
@@ -36,9 +36,9 @@ def analyze(arguments: argparse.Namespace) -> int:
         if out not in (None, directory) or arguments.config is not None:
             raise ConfigError(
                 "options-conflict",
-                "--out or --config with a directory of ccgym's own",
+                "--out or --config with a directory of ccgym",
                 where=str(directory),
-                expected="the directory, and --schemes: its report is made again there",
+                expected="the directory and --schemes only: its report is made again in place",
             )
         out = directory
         results = results if schemes is None else results.only(schemes)
@@ -88,7 +88,7 @@ def _convert(arguments: argparse.Namespace) -> int:
     if target.suffix in TABLE_FORMATS:
         if arguments.run is not None:
             raise ConfigError(
-                "options-conflict", "--run with a table", expected="a table of all runs: its columns say which"
+                "options-conflict", "--run with a table", expected="a table of all runs, with their columns"
             )
         rows = write_table(arguments.source, target, arguments.table or "flows")
         say(f"{target}: {rows} rows")
@@ -114,68 +114,68 @@ def _convert(arguments: argparse.Namespace) -> int:
 
 _ANALYZE: Final = Command(
     "analyze",
-    "tables, figures and report of a directory of Pantheon's, or of ours",
+    "make tables, figures and report for a directory of Pantheon or ccgym",
     analyze,
     description="""\
-Make table, figures and report of a results directory: of one that Pantheon's test.py filled, old
-ones and those without packet logs too, or of one of `ccgym evaluate`. A directory of Pantheon stays
-unchanged; the results go into another directory.
+Make table, figures and report for a results directory of Pantheon's test.py, also for old directories
+and directories without packet logs, or for a directory of `ccgym evaluate`. A directory of Pantheon
+is not changed; the results are written to another directory.
 """,
     examples="""\
   ccgym report analyze ~/pantheon/src/experiments/data
       its table, figures and report, in results/data
   ccgym report analyze 2019-10-22T18-47 --schemes bbr,indigo --out results/two
-      two of its schemes
+      only two of its schemes
   ccgym report analyze up.log
-      what mm-link --uplink-log=up.log wrote: rates, and the delay of its queue
+      a log of mm-link --uplink-log=up.log: rates, and the delay of its queue
   ccgym report analyze results/77.72mbps
-      the report of an evaluation of ours, made again from its results
+      the report of an evaluation of ccgym, made again from its results
 """,
     options={
-        "DIRECTORY|LOG as directory": "what test.py, or ccgym evaluate, wrote: merged or raw logs of the tunnel, "
+        "DIRECTORY|LOG as directory": "results of test.py or ccgym evaluate: merged or raw logs of the tunnel, "
         "logs of mm-link, statistics; or one log, of mm-link or merged",
         "--schemes A,B,C": "the schemes to read, by their names in files (default: all)",
         "--config FILE": "Pantheon's src/config.yml, with names, colors and markers of the schemes (default: "
-        "config.yml in the directory; without one, schemes look like ours of that name)",
-        "--include-acklink": "figures of the acknowledgements, too",
-        "--jobs N": "figures at a time (default: one per processor)",
-        **output("the results", "results/NAME of the directory; the directory itself where it is one of ours"),
+        "config.yml in the directory; without one, ccgym's schemes with these names)",
+        "--include-acklink": "also draw figures of the ACKs",
+        "--jobs N": "figures drawn at the same time (default: one per processor)",
+        **output("the results", "results/NAME of the directory; for a directory of ccgym, the directory itself"),
     },
     reads={"directory": Path, "schemes": lambda text: [word for word in text.split(",") if word]},
 )
 
 _SITE: Final = Command(
     "site",
-    "results of experiments as a static site, with a database",
+    "make a static site with a database from results of experiments",
     _site,
     description="""\
-Make a static site of results of experiments: a scoreboard, a page per experiment with the flows,
+Make a static site from results of experiments: a scoreboard, a page per experiment with the flows,
 metrics and figures of every condition, a page per scheme, a search; and the numbers as SQLite and
-Parquet. It needs no server and no network: open index.html.
+Parquet. The site needs no server and no network: open index.html.
 """,
     examples="""\
   ccgym evaluate --experiment stress_tests --quick
   ccgym report site
-      of all experiments in results/, into results/site
+      all experiments in results/, into results/site
   ccgym report site results/ccperf results/stress_tests --out public --title "Congestion control at our lab"
 """,
     options={
-        "[DIRECTORY...] as directories": "results of `ccgym evaluate --experiment`, or directories of such (default: "
+        "[DIRECTORY...] as directories": "results of `ccgym evaluate --experiment`, or folders of results (default: "
         "results)",
-        "-o, --out DIR = results/site": "where to",
+        "-o, --out DIR = results/site": "directory of the site",
         "--title TITLE = Congestion control, measured": "title of the site",
     },
 )
 
 _CONVERT: Final = Command(
     "convert",
-    "results as Parquet, Arrow, pcap, qlog or flent's",
+    "write results as Parquet, Arrow, pcap, qlog or flent files",
     _convert,
     description="""\
-Write results in the format of another program; the name of TARGET says which:
+Write results in the format of another program; the suffix of TARGET selects it:
 
   .parquet, .arrow, .feather   a table of all runs, for pandas, polars, DuckDB, R
-  .pcap                        the packets of a run, with nanoseconds and made-up IPv4 and UDP headers
+  .pcap                        the packets of a run, with nanoseconds and artificial IPv4 and UDP headers
   .sqlog                       a flow of a run as qlog: packets sent, lost, received; RTT, window
   .flent.gz                    rates and delays of a run as a data file of flent's test tcp_nup
 """,
@@ -183,19 +183,19 @@ Write results in the format of another program; the name of TARGET says which:
   ccgym report convert results/77.72mbps flows.parquet
       a row per scheme, run and flow
   ccgym report convert results/77.72mbps series.arrow --table series
-      over time: a row per scheme, run, 100 ms and flow
+      series over time: a row per scheme, run, 100 ms and flow
   ccgym report convert results/77.72mbps bbr.pcap --run bbr:1
-      what a capture at the sender would have seen in BBR's first run; --at receiver for the other end
+      BBR's first run, as captured at the sender; --at receiver for the other end
   ccgym report convert ~/pantheon/src/experiments/data indigo.flent.gz --run indigo:3
-      a run of Pantheon's, for `flent -i indigo.flent.gz -p totals`
+      a run of Pantheon, for `flent -i indigo.flent.gz -p totals`
 """,
     options={
         "SOURCE": "a results directory of `ccgym evaluate` or Pantheon's test.py; or a packet log, for all but tables",
         "TARGET": "the file to write",
-        "--table NAME": "of tables: flows (default), series or packets",
-        "--run SCHEME:K": "which run (default: the only one with packet logs)",
-        "--flow N = 1": "which flow; of qlog only",
-        "--at sender|receiver = sender": "where packets are seen",
+        "--table NAME": "for tables: flows (default), series or packets",
+        "--run SCHEME:K": "the run (default: the only run with packet logs)",
+        "--flow N = 1": "number of the flow; only for qlog",
+        "--at sender|receiver = sender": "where packets are captured",
     },
     reads={"source": Path, "target": Path},
 )

@@ -1,4 +1,4 @@
-"""``ccgym schemes``: the congestion-control schemes, one of them, and what a policy does over boxes of observations."""
+"""``ccgym schemes``: list and show congestion-control schemes, and bound a policy's answers over boxes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KINDS: Final = {
     "quic": "QUIC by the library quinn, on real paths:",
     "program": "external programs, on real paths:",
 }
-"""Kinds of schemes in the order of `ccgym schemes`, by the field that only they have, with the text above them."""
+"""Kinds of schemes in the order of `ccgym schemes`, by the field that only this kind has, with the text above them."""
 
 
 def _rows() -> list[dict[str, Any]]:
@@ -44,12 +44,12 @@ def _list(arguments: argparse.Namespace) -> int:
             if kind == next((one for one in _KINDS if one in row), ""):
                 parameters = ", ".join(p["name"] for p in row["parameters"])
                 lines.append((row["name"], row["label"], _compared(row), row["summary"], parameters))
-    print_table(("name", "label", "compared, over", "what it is", "parameters"), lines)
+    print_table(("name", "label", "compared, over", "description", "parameters"), lines)
     say("")
     words = [(word, f"{group.meaning}: {', '.join(group.members())}") for word, group in GROUPS.items()]
     print_table(("word", "several schemes"), words)
     say("")
-    print_table(("also", "what it is"), [(one.TYPED, one.MEANING) for one in KINDS])
+    print_table(("also", "description"), [(one.TYPED, one.MEANING) for one in KINDS])
     return 0
 
 
@@ -72,7 +72,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _compared(row: dict[str, Any]) -> str:
-    """In which comparisons a scheme takes part, its transport, and its status where that is not the usual one."""
+    """Return the comparisons that include a scheme, its transport, and its status if it is not the usual status."""
     if "quic" in row or "program" in row:
         return "on request"
     if "role" not in row:
@@ -82,7 +82,7 @@ def _compared(row: dict[str, Any]) -> str:
 
 
 def _print_scheme(row: dict[str, Any]) -> None:
-    """A scheme with its parameters; of a learned one also how it was trained."""
+    """Print a scheme with its parameters; for a learned scheme also its training."""
     say(f"{row['name']}: {row['label']}")
     say(f"  {row['summary']}")
     say(f"  reference: {row['reference']}")
@@ -142,13 +142,13 @@ def _certificate(arguments: argparse.Namespace) -> int:
         (
             name, str(one.boxes),
             *(f"{100 * part:.1f} %" for part in (one.held, one.proven, one.refuted, one.open)),
-            {True: "pass", False: "FAIL", None: "never there"}[one.passed],
+            {True: "pass", False: "FAIL", None: "no boxes"}[one.passed],
         )
         for name, one in found.properties.items()
     ]  # fmt: skip
     noise = f"±{100 * found.noise:g} %"
     say(f"{policy.label}: {found.decisions:,} decisions in {found.episodes} episodes, boxes of {noise}")
-    print_table(("property", "boxes", "holds in the middle", "proven", "refuted", "open", ""), rows)
+    print_table(("property", "boxes", "true in the middle", "proven", "refuted", "open", ""), rows)
     for name, words in WORDS.items():
         say(f"{name}: {words}")
     say(f"A proof covers every {found.sound_for}.")
@@ -165,35 +165,35 @@ COMMAND: Final = Command(
     commands=(
         Command(
             "show",
-            "one scheme, with its parameters",
+            "show one scheme with its parameters",
             _show,
             options={
-                "NAME": "its name",
+                "NAME": "name of the scheme",
                 **AS_JSON,
             },
         ),
         Command(
             "certificate",
-            "bound what a policy does over boxes of observations",
+            "bound a policy's answers over boxes of observations",
             _certificate,
             description="""\
-Bound all answers of an exported policy while its observation is anywhere in a box: around observations that it made
-after a congested round trip, where it should not raise rate or window, and after a clean one, where it should not lower
-them. "proven" are boxes in which no observation breaks the property, "refuted" those in which one was found that does,
-"open" those for which the bounds are too wide to tell.
+Bound all answers of an exported policy to observations in a box. The centers of boxes are observations after a
+congested round trip, when the policy should not raise rate or window, and after a clean round trip, when it should not
+lower them. "proven": boxes in which no observation violates the property; "refuted": boxes with a found violation;
+"open": boxes for which the bounds are too wide for a decision.
 """,
             examples="""\
   ccgym schemes certificate aurora
   ccgym schemes certificate runs/mine --noise 1%
-  ccgym schemes certificate runs/mine --write          … and keep it in the policy's card
+  ccgym schemes certificate runs/mine --write          also store the result in the policy's card
 """,
             options={
                 **POLICY,
-                "--noise FRACTION = 5%": "half the width of a box, as a fraction of its middle",
-                "--episodes N in 1.. = 64": "episodes that the policy decides",
+                "--noise FRACTION = 5%": "half the width of a box, as a fraction of its center",
+                "--episodes N in 1.. = 64": "number of episodes to run the policy in",
                 "--boxes N in 1.. = 500": "max boxes per property",
                 **SEED,
-                "--write": "put the result into the policy's card",
+                "--write": "write the result to the policy's card",
                 **AS_JSON,
             },
             reads={"noise": parse_probability},

@@ -1,7 +1,7 @@
-"""``ccgym shell``: any command inside an emulated path, as mahimahi's shells have it, in one process.
+"""``ccgym shell``: run any command inside an emulated path, like mahimahi's shells, in one process.
 
-The options are read here and the path is turned into elements; then this process becomes the one that emulates the
-path, so that exit status, signals and terminal are its own.
+This module reads the options and converts the path to elements. Then the process is replaced by the program that
+emulates the path, so that this program has the exit status, the signals and the terminal.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ccgym.config.declared import Direction
 
 _DESCRIPTION: Final = """\
-Run COMMAND (by default your shell) inside an emulated path: one that has a name (`ccgym paths`) or a
-YAML file, or one made of mahimahi's tools, with their options, the left-most outermost:
+Run COMMAND (by default your shell) inside an emulated path: a named path (`ccgym paths`), a
+YAML file, or a chain of mahimahi's tools with their options, the left-most outermost:
 
   mm-delay MS                            one-way delay in whole milliseconds, both directions
   mm-loss uplink|downlink RATE           independent random loss, 0 to 1
@@ -35,10 +35,10 @@ YAML file, or one made of mahimahi's tools, with their options, the left-most ou
       --uplink-log=FILE                  mahimahi's log
       --once                             end with the traces
 
-It takes one process, no setuid programs and no firewall rules. Uplink is from COMMAND outwards. As
-root, the other end is this machine: servers on it are reached at $MAHIMAHI_BASE. As an ordinary user
-both ends are apart from the machine, and --outside starts a server for COMMAND. The exit status
-is COMMAND's, 128 + N if signal N ended it. Nothing is left behind, however the shell ends.
+It needs one process, no setuid programs and no firewall rules. The uplink direction starts at COMMAND.
+As root, the other end is this machine: its servers have the address $MAHIMAHI_BASE. As an ordinary
+user, both ends are separate from the machine, and --outside starts a server for COMMAND. The exit
+status is COMMAND's, or 128 + N if signal N ended it. The shell always removes what it created.
 """
 
 _EXAMPLES: Final = """\
@@ -63,14 +63,14 @@ def _shell(given: argparse.Namespace) -> int:
 
 
 def job(given: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
-    """The job of the shell, and notes for the user.
+    """Return the job of the shell, and notes for the user.
 
     Raises:
-        CcgymError: A wrong option, tool or name.
+        CcgymError: An option, tool or name is wrong.
     """
     for option, value in vars(given).items():
         if value == "":
-            raise _wrong("argument-missing", f"--{option.replace('_', '-')} with nothing", "a value")
+            raise _wrong("argument-missing", f"--{option.replace('_', '-')} without a value", "a value")
     names = [word.partition("=")[0] for word in given.own if word.startswith("--")]
     for name in names:
         if names.count(name) > 1 and name != "--trace":
@@ -115,7 +115,7 @@ def _path(given: argparse.Namespace) -> shell_path.ShellPath:
             raise _wrong(
                 "option-needed",
                 "--uplink-log or --downlink-log without --path or --spec",
-                "it behind mm-link",
+                "this option after mm-link",
                 "mm-link UP DOWN --uplink-log=FILE",
             )
         if not rest:
@@ -123,12 +123,12 @@ def _path(given: argparse.Namespace) -> shell_path.ShellPath:
                 "argument-missing",
                 "no path",
                 "--path NAME|FILE, or mahimahi's tools, like `mm-delay 20`",
-                "`ccgym shell --path 12mbps` starts your shell in that path; --help has more examples",
+                "for example, `ccgym shell --path 12mbps` starts your shell in that path; --help has more examples",
             )
         return shell_path.from_mahimahi(rest, traces)
     if rest and rest[0] in TOOLS:
         raise _wrong(
-            "options-conflict", f"--{'path' if given.spec is None else 'spec'} together with {rest[0]}", "the path once"
+            "options-conflict", f"--{'path' if given.spec is None else 'spec'} together with {rest[0]}", "one path"
         )
     command_line = " ".join(quoted(word) for word in ("ccgym", "shell", *given.own))
     if given.spec is not None:
@@ -158,36 +158,36 @@ COMMAND: Final = Command(
     rest=True,
     rules=(
         Rule("outside_log outside_port", "outside", needs=True),
-        Rule("path", "spec", "the path once"),
+        Rule("path", "spec", "give the path once"),
     ),
     options={
         "# path": "",
         "--path NAME|FILE": "a path by its name, or a YAML file",
         "--spec FILE": 'the path as JSON {"uplink": […], "downlink": […], "traces": {name: file}}',
-        "--name TEXT": "with --path or --spec: what the prompt shows",
-        f"--seed N in 0..{2**64 - 1}": "seed of losses and all else that is random; by default a new one each time",
+        "--name TEXT": "with --path or --spec: text in the prompt",
+        f"--seed N in 0..{2**64 - 1}": "seed of losses and all other random events; by default a new seed each time",
         "--trace NAME=FILE...": "read the trace NAME from FILE; may be repeated",
-        f"--packet-memory MIB in 1..{_MAX_PACKET_MEMORY_MIB} = 512": "memory for the packets under way in each "
-        "direction, by default 512; when it is full, packets are dropped, and a warning at the end says how many; "
+        f"--packet-memory MIB in 1..{_MAX_PACKET_MEMORY_MIB} = 512": "memory for the packets in flight in each "
+        "direction, by default 512; if it is full, packets are dropped, and a warning at the end shows their number; "
         "mahimahi's queues have no "
-        "such bound",
+        "such limit",
         "# ends": "",
         "--outside COMMAND": "run COMMAND (words for /bin/sh) at the other end; it ends with the shell",
-        "--outside-log FILE": "where its output goes, by default to standard error",
+        "--outside-log FILE": "file for its output, by default standard error",
         "--outside-port PORT in 0..65535": "wait until it listens on that TCP or UDP port before COMMAND starts",
-        "| --isolated": "as root: both ends apart from the machine",
+        "| --isolated": "as root: separate both ends from the machine",
         "| --host": "the other end is this machine (the default as root)",
-        "--user NAME": "as root: run COMMAND and the one outside as that user; by default as the user that called "
-        "sudo, else as root",
+        "--user NAME": "as root: run COMMAND and the outside command as this user; by default as the user that called "
+        "sudo, otherwise as root",
         "# records": "",
         "--uplink-log FILE": "with --path or --spec: mahimahi's log of the first link of that direction",
-        "--downlink-log FILE": "the same of the downlink",
-        "--datalink-log FILE": "every packet of the uplink with its one-way delay, as Pantheon reads it",
-        "--acklink-log FILE": "the same of the downlink",
-        "--tunnel-log PREFIX": "both: PREFIX_datalink.log and PREFIX_acklink.log",
-        f"--flows N in 0..{_MAX_FLOWS} = 0": "separate N flows in them, by the ports 5001 to 5000+N of one end; by "
-        "default none",
-        "--summary": "one line on standard error at the end: packets, drops, how exactly the schedule was kept",
+        "--downlink-log FILE": "the same for the downlink",
+        "--datalink-log FILE": "every packet of the uplink with its one-way delay, in Pantheon's format",
+        "--acklink-log FILE": "the same for the downlink",
+        "--tunnel-log PREFIX": "both logs: PREFIX_datalink.log and PREFIX_acklink.log",
+        f"--flows N in 0..{_MAX_FLOWS} = 0": "separate N flows in these logs, by the ports 5001 to 5000+N of one end; "
+        "by default none",
+        "--summary": "print one line on standard error at the end: packets, drops, precision of the schedule",
     },
     reads=dict.fromkeys(("spec", "outside_log", "uplink_log", "downlink_log", "datalink_log", "acklink_log"), str),
 )

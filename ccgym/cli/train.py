@@ -1,6 +1,6 @@
-"""``ccgym train``: train a policy from a YAML file, watch it in TensorBoard, resume it, export it.
+"""``ccgym train``: train a policy from a YAML file, watch the training in TensorBoard, resume it, export the policy.
 
-Exit status: 0, trained to the end; 130, stopped by a signal and ready to be resumed; for the rest see
+Exit status: 0, training is complete; 130, stopped by a signal and ready to be resumed; for other values see
 :mod:`ccgym.cli.common`.
 """
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from ccgym.training.trainer import Outcome
 
 _DESCRIPTION: Final = """\
-Train a policy. One YAML file has the agent (observation, action, reward), the paths, the
-algorithm and the number of steps. While it trains, the policy is measured on held-out paths,
-next to the oracle, BBR and Cubic. After an interruption --resume continues to the same result,
+Train a policy. One YAML file defines the agent (observation, action, reward), the paths, the
+algorithm and the number of steps. During training, the policy is measured on held-out paths,
+next to the oracle, BBR and Cubic. After an interruption, --resume continues to the same result,
 byte for byte; the same seed gives the same policy.
 """
 
 _EXAMPLES: Final = """\
   ccgym train --config aurora.yaml
-      train, in a new directory runs/aurora-1-1, what comes with ccgym as aurora.yaml
+      train with ccgym's aurora.yaml, in a new directory runs/aurora-1-1
   tensorboard --logdir runs
-      watch it and all other runs
+      watch this run and all other runs
   ccgym train --config aurora --seed 3 --steps 1000000
       another seed, fewer steps
   ccgym train --config aurora --set algorithm.learning_rate=3e-4 --set training.time_limit=5min
-      any setting of the file, by its path
+      change any setting of the file, by its path
   ccgym train --resume runs/aurora-1-1
-      continue where it was killed or stopped
+      continue after it was killed or stopped
   ccgym train --resume runs/aurora-1-1 --steps 8000000
       continue beyond its end
   ccgym train --config aurora --cluster auto --seeds 1,2,3 --grid algorithm.gamma=0.9,0.99
@@ -51,12 +51,12 @@ _EXAMPLES: Final = """\
   ccgym evaluate --trace 77.72mbps --schemes runs/aurora-1-1,bbr,cubic
       the trained policy as one scheme among others
 
-exit status: 0 fine; 2 the command, the configuration or the machine is wrong; 130 stopped by
-control-C or SIGTERM after the update under way, ready for --resume
+exit status: 0 success; 2 error in the command, the configuration or the machine; 130 stopped by
+Ctrl-C or SIGTERM after the current update, ready for --resume
 """
 
 _SHORT: Final = {"seed": "training.seed", "steps": "training.steps", "threads": "training.simulator_threads"}
-"""Settings that have an option of their own."""
+"""Settings with a separate option."""
 
 
 def _train(arguments: argparse.Namespace) -> int:
@@ -92,23 +92,23 @@ def _train(arguments: argparse.Namespace) -> int:
         from ccgym.training.export import export_policy
 
         exported = export_policy(outcome.run_dir)
-        shown_on.print(f"policy     {exported.onnx}  (does what torch does: checked)", soft_wrap=True)
+        shown_on.print(f"policy     {exported.onnx}  (checked: decides as torch does)", soft_wrap=True)
     _what_next(outcome, shown_on)
     return 0
 
 
 def _about(config: TrainConfig) -> list[str]:
-    """What one should know of a configuration before hours of training: what is not its own."""
+    """Return notes about a configuration for the user to read before a long training."""
     from ccgym.training.export import policy_style
 
     notes = [config.inherited] if config.inherited else []
     if config.style.label and policy_style(config, config.name.lower()) != config.style:
-        notes.append(f"the label {config.style.label} is another scheme's: this policy will be called {config.name}")
+        notes.append(f"the label {config.style.label} belongs to another scheme: this policy is named {config.name}")
     return notes
 
 
 def _train_on_cluster(arguments: argparse.Namespace) -> int:
-    """Train every seed with every setting of the grid on a cluster, and show what came out."""
+    """Train every seed with every setting of the grid on a cluster, and show the results."""
     from ccgym.contrib.population import members, train_all
 
     grid: dict[str, list[str]] = {}
@@ -123,7 +123,7 @@ def _train_on_cluster(arguments: argparse.Namespace) -> int:
             )
         grid[key] = values.split(",")
     asked = members(arguments.config, _overrides(arguments), arguments.seeds or [1], grid, arguments.runs)
-    console().print(f"{len(asked)} trainings into {arguments.runs}; how they go: ccgym report watch {arguments.runs}")
+    console().print(f"{len(asked)} trainings into {arguments.runs}; show progress: ccgym report watch {arguments.runs}")
     with connected(arguments):
         failures = train_all(asked, arguments.device)
     rows = []
@@ -151,13 +151,13 @@ def _config(arguments: argparse.Namespace) -> TrainConfig:
                 "resume-changed",
                 f"{shown(key)} with --resume",
                 expected=f"only {', '.join(RESUMABLE)}: a resumed run is the same run",
-                hint=f"start a new one with --config {open_run(arguments.resume).config} and your settings",
+                hint=f"start a new run with --config {open_run(arguments.resume).config} and your settings",
             )
     return TrainConfig.load(open_run(arguments.resume).config, overrides)
 
 
 def _overrides(arguments: argparse.Namespace) -> list[str]:
-    """All settings over those of the file."""
+    """Return all settings that replace settings of the file."""
     given = {key: getattr(arguments, option) for option, key in _SHORT.items()}
     return [*arguments.overrides, *(f"{key}={value}" for key, value in given.items() if value is not None)]
 
@@ -190,15 +190,15 @@ COMMAND: Final = Command(
     examples=_EXAMPLES,
     commands=(TRAIN_SEEDS, EXPORT),
     rules=(
-        Rule("run_dir", "resume", "the run stays where it is"),
-        Rule("resume run_dir seed", "cluster", "--config with --seeds: what was begun in their directories is resumed"),
+        Rule("run_dir", "resume", "a resumed run keeps its directory"),
+        Rule("resume run_dir seed", "cluster", "use --config with --seeds: trainings in their directories are resumed"),
         Rule("seeds grid", "cluster", "`ccgym train seeds CONFIG --seeds 1,2,3` trains several seeds here", needs=True),
     ),
     options={
         "# what to train (one of the two)": "",
         "--config FILE|NAME": CONFIG,
         "--resume DIRECTORY": "continue the run in this directory",
-        "# settings over those of the file": "",
+        "# settings that replace settings of the file": "",
         **SET,
         "--seed N": "root of every random stream (training.seed)",
         "--steps N": "decisions to train for (training.steps)",
@@ -206,12 +206,12 @@ COMMAND: Final = Command(
         **DEVICE,
         "# several trainings, on a cluster": "",
         **cluster("train"),
-        "--seeds 1,2,3": "seeds to train, as `ccgym train seeds` does here (default: that of the file)",
+        "--seeds 1,2,3": "seeds to train, like `ccgym train seeds` without a cluster (default: the seed in the file)",
         "--grid KEY=A,B...": "a setting and its values, separated by commas; given several times, every combination "
         "is trained",
-        "--runs DIRECTORY = runs": "where the run directories are, on a disk that all machines share",
+        "--runs DIRECTORY = runs": "folder of the run directories, on a disk that all machines share",
         "# output": "",
-        "--run-dir DIRECTORY": "directory of the run (default: runs/<name>-<seed>-<n>, a new one)",
+        "--run-dir DIRECTORY": "directory of the run (default: a new directory runs/<name>-<seed>-<n>)",
         "--no-export": "do not export the best policy at the end",
     },
 )

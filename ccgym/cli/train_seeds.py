@@ -1,6 +1,6 @@
-"""``ccgym train seeds``: train several seeds, confirm each on fresh draws, export the median one.
+"""``ccgym train seeds``: train several seeds, measure each on fresh draws, export the seed of median reward.
 
-Exit status: 0, the record is written; 130, stopped by a signal, and the same command continues; for the rest see
+Exit status: 0, the record is written; 130, stopped by a signal, and the same command continues; for other values see
 :mod:`ccgym.cli.common`.
 """
 
@@ -15,19 +15,19 @@ from ccgym.cli.common import STATUS_INTERRUPTED, console, say
 from ccgym.cli.options import CONFIG, DEVICE, SET
 
 _DESCRIPTION: Final = """\
-Record a learned scheme. Every seed is trained into RUNS/NAME-SEED (a finished run is taken as it
-is, one begun is resumed); the best model of each is measured on fresh draws of the paths, next to
-the oracle and the baselines; and the seed of median reward there is exported, unless --export names
-another.
+Train and record a learned scheme. Every seed is trained in RUNS/NAME-SEED (a finished run is used
+without change, an unfinished run is resumed). The best model of each seed is measured on fresh
+draws of the paths, next to the oracle and the baselines. The seed with the median reward is
+exported, unless --export names another seed.
 """
 
 _EXAMPLES: Final = """\
   ccgym train seeds aurora --seeds 1,2,3,4,5
       five seeds into runs/aurora-1 …; policy, card, curves and seeds into agents/aurora
   ccgym train seeds aurora --seeds 1,2,3 --out mine
-      the record elsewhere; ccgym plot curves mine -o curve.png draws the learning curves
+      the record in another folder; ccgym plot curves mine -o curve.png draws the learning curves
   ccgym train seeds aurora --seeds 1,2 --set training.steps=100000 --runs runs/short --out mine
-      with settings changed
+      with changed settings
 """
 
 
@@ -58,7 +58,7 @@ def _train_seeds(arguments: argparse.Namespace) -> int:
 
 
 def _command(arguments: argparse.Namespace) -> list[str]:
-    """What repeats the record: without the places, which do not matter."""
+    """Return the command that repeats the record, without places, which do not change the result."""
     words = ["ccgym", "train", "seeds", Path(arguments.config).name.removesuffix(".yaml")]
     words += ["--seeds", ",".join(map(str, sorted(arguments.seeds)))]
     if arguments.export is not None:
@@ -70,17 +70,17 @@ def _command(arguments: argparse.Namespace) -> list[str]:
 
 TRAIN_SEEDS: Final = Command(
     "seeds",
-    "train several seeds, confirm each, export the median one",
+    "train several seeds, measure each on fresh draws, export the seed of median reward",
     _train_seeds,
     description=_DESCRIPTION,
     examples=_EXAMPLES,
     options={
         "CONFIG": CONFIG,
         "--seeds 1,2,3 required": "the seeds to train",
-        "--runs DIR = runs": "where the run directories are",
-        "-o, --out DIR": "the folder of the agent, where the record goes (default: agents/NAME)",
+        "--runs DIR = runs": "folder of the run directories",
+        "-o, --out DIR": "folder of the agent, for the record (default: agents/NAME)",
         **SET,
-        "--export N": "the seed to export (default: that of median reward); the record says that you chose it",
+        "--export N": "the seed to export (default: the seed of median reward); the record notes this choice",
         **DEVICE,
     },
 )

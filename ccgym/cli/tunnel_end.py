@@ -1,16 +1,16 @@
-"""``ccgym tunnel-end``: what runs on the other machine of a run between two. Not meant to be typed.
+"""``ccgym tunnel-end``: the program on the other machine of a run between two machines. Not for direct use.
 
-It says hello, takes a request of one line of JSON from standard input, and answers in such lines on standard output
-(:mod:`ccgym.emulation.remote_end`). When its standard input closes, it ends what it started, and itself.
+It writes ``hello``, reads a request as one line of JSON from standard input, and writes answers as lines of JSON to
+standard output (:mod:`ccgym.emulation.remote_end`). When its standard input closes, it ends all that it started.
 
 =============================  =======================================================================
 request                        answers after ``hello``
 =============================  =======================================================================
-``{"check": true}``            ``check``: the obstacle that ``ccgym doctor`` finds, or null
-``{"plan": …, "ntp": …}``      ``ntp``, ``listening``, ``ntp``, ``result``, as far as they were asked for
+``{"check": true}``            ``check``: the problem that ``ccgym doctor`` finds, or null
+``{"plan": …, "ntp": …}``      ``ntp``, ``listening``, ``ntp``, ``result``, if requested
 =============================  =======================================================================
 
-Instead of any of them there may be an ``error``.
+Instead of any answer, there may be an ``error``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CcgymError as error:
         _say("error", described(error))
         return STATUS_ERROR
-    except BrokenPipeError:  # The other machine has gone.
+    except BrokenPipeError:  # The connection to the other machine is closed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return STATUS_ERROR
     return 0
@@ -57,7 +57,7 @@ def _say(kind: str, content: Any) -> None:
 
 
 def _first_line() -> bytes:
-    """The first line of standard input; what there is of it, if it closes before. Nothing beyond it is read."""
+    """Return the first line of standard input, or its part if the input closes earlier. Read nothing after the line."""
     line = bytearray()
     while not line.endswith(b"\n") and (part := os.read(sys.stdin.fileno(), 1 << 16)):
         line += part
@@ -97,18 +97,18 @@ def _serve(line: bytes) -> None:
 
 def _plan(data: Mapping[str, Any]) -> Plan:
     plan = Plan.unpacked(data)
-    plan.document(Path())  # All that a run process gets.
+    plan.document(Path())  # The complete input of a run process.
     if not 0 < plan.duration_s < math.inf:
         raise ValueError(f"a run of {plan.duration_s} s")
     return plan
 
 
 def _not_understood(found: str) -> RealPathError:
-    return RealPathError("protocol-error", found, where="request", expected="what ccgym of this version sends")
+    return RealPathError("protocol-error", found, where="request", expected="a request from the same version of ccgym")
 
 
 def _watch(halt: threading.Event) -> None:
-    """Give up when standard input closes."""
+    """Stop when standard input closes."""
     while os.read(sys.stdin.fileno(), 1 << 16):
         pass
     halt.set()

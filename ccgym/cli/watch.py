@@ -1,4 +1,4 @@
-"""``ccgym report watch``: how far runs and trainings in another terminal are, made here or on a cluster."""
+"""``ccgym report watch``: show the progress of runs and trainings in another terminal, made here or on a cluster."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 TURN_S: Final = 0.5
-"""How often it looks."""
+"""Seconds between updates."""
 SILENCE_S: Final = 20.0
-"""Without a terminal, seconds between two lines."""
+"""Seconds between two lines without a terminal."""
 TRAINING_FILE: Final = "config.yaml"
-"""What tells the run directory of a training."""
+"""The file that identifies the run directory of a training."""
 STEPS: Final = "steps"
 """The stage of a training."""
 SHOWN_RUNS: Final = 12
@@ -51,13 +51,13 @@ def _watch(arguments: argparse.Namespace) -> int:
 
 
 def newest(given: Path) -> tuple[Path, RunProgress]:
-    """The results directory, and how far its runs are.
+    """Return the results directory, and the progress of its runs.
 
     Args:
-        given: It, or a directory of such: then the one whose runs began last.
+        given: A results directory, or a folder of them; then the results directory with the newest runs.
 
     Raises:
-        ResultsError: Nothing is said there of any runs.
+        ResultsError: There is no progress of any runs.
     """
     own = progress_of(given)
     if own is not None:
@@ -68,25 +68,25 @@ def newest(given: Path) -> tuple[Path, RunProgress]:
     if not known:
         raise ResultsError(
             "results-missing",
-            "no runs have begun there",
+            "there are no runs in this directory",
             where=str(given),
             expected="a directory that `ccgym evaluate` or `ccgym train` writes to",
-            hint="name the directory that --out or --run-dir named",
+            hint="name the directory of --out or --run-dir",
         )
     return max(known, key=lambda one: one[1].started)
 
 
 def progress_of(directory: Path) -> RunProgress | None:
-    """How far the runs of a directory are, or the training whose run directory it is; None where it is neither.
+    """Return the progress of a directory's runs or training; None if it is neither a results nor a run directory.
 
     Raises:
-        ResultsError: What it says cannot be read.
+        ResultsError: The progress cannot be read.
     """
     return RunProgress.load(directory) or _training(directory)
 
 
 def _training(directory: Path) -> RunProgress | None:
-    """How far a training is, by its run directory: its steps are counted as runs are."""
+    """Return the progress of a training from its run directory: its steps are counted like runs."""
     config, table, lock = directory / TRAINING_FILE, directory / "progress.csv", directory / LOCK_FILE
     if not config.is_file() or not (directory / "checkpoints").is_dir():
         return None
@@ -111,15 +111,15 @@ def _training(directory: Path) -> RunProgress | None:
 
 
 def line(directory: Path, now: RunProgress) -> str:
-    """All of it on one line."""
+    """Return the progress on one line."""
     unit = "steps" if now.what == STEPS else "runs"
     parts = [f"{directory}: {now.kept + now.done} of {now.total} {unit}"]
     if now.state == "running":
-        parts.append(f"{len(now.running)} under way")
+        parts.append(f"{len(now.running)} running")
     elif now.state == "ended":
-        parts.append("ended" if now.left == 0 else f"ended, {now.left} are left")
+        parts.append("ended" if now.left == 0 else f"ended, {now.left} left")
     else:
-        parts.append("interrupted: the same command goes on")
+        parts.append("interrupted: the same command continues")
     if now.rate is not None:
         parts.append(f"{now.rate:.1f} {unit}/s" if now.rate >= 1 else f"{60 * now.rate:.1f} {unit}/min")
     if now.state == "running" and now.eta_s is not None:
@@ -130,7 +130,7 @@ def line(directory: Path, now: RunProgress) -> str:
 
 
 def view(directory: Path, now: RunProgress) -> RenderableType:
-    """The line, what is under way, and the latest failures, for a terminal."""
+    """Return the line, the running runs, and the latest failures, for a terminal."""
     from rich.text import Text
 
     lines = [line(directory, now)]
@@ -146,22 +146,22 @@ def view(directory: Path, now: RunProgress) -> RenderableType:
 
 WATCH: Final = Command(
     "watch",
-    "how far the runs in another terminal are",
+    "show the progress of runs in another terminal",
     _watch,
     description="""\
-Show how far the runs of `ccgym evaluate` or a training in another terminal are: those under way, the
-rate, the time left, failures. It ends when they do; control-C ends only the watching.
+Show the progress of `ccgym evaluate` or of a training in another terminal: running runs, the rate,
+the remaining time, failures. It ends when they end; Ctrl-C ends only this command.
 """,
     examples="""\
   ccgym report watch
-      the runs that began last, of all in results/
+      the newest runs of all directories in results/
   ccgym report watch runs
-      the training that began last
+      the newest training
   ccgym report watch results/stress_tests --once
-      a line, for scripts: it ends with status 0 while they run and when they ended, 1 where they were interrupted
+      one line, for scripts: status 0 if the runs are running or ended, 1 if they were interrupted
 """,
     options={
-        "[DIRECTORY] = results": "a results directory, or one of such: then the one whose runs began last",
+        "[DIRECTORY] = results": "a results directory, or a folder of results directories: shows the newest runs",
         "--once": "print one line and end",
     },
 )

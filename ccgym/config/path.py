@@ -60,7 +60,7 @@ class NetworkPath(Chain):
     Args:
         rate: Bits per second of the bottleneck: ``"32mbps"``, or steps ``[("0s", "16mbps"), ("3.75s", "256mbps")]``.
         trace: Delivery trace of the bottleneck, in place of ``rate``: a name of the catalog or a file.
-        rtt: Round-trip propagation delay, ``"15ms"``, plain seconds or steps. Required with ``rate`` or ``trace``.
+        rtt: Round-trip propagation delay, ``"15ms"``, or steps. Required with ``rate`` or ``trace``.
         queue: Queue of the bottleneck: ``"40p"``, ``"30000B"``, ``"1.5bdp"``, ``"infinite"``, ``"codel"``,
             ``"fq_codel"``, or a mapping such as ``{"kind": "codel", "limit": "1000p", "ecn": True}``. Default: droptail
             with one bandwidth-delay product. If rate or RTT change, the largest product counts.

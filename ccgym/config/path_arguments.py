@@ -103,7 +103,7 @@ def fields_of(cls: Any, data: Mapping[Any, Any]) -> dict[str, Any]:
     for key in ("rtt", "jitter"):
         bare = str(given.get(key)) if type(given.get(key)) in (int, float, str) else ""
         if re.fullmatch(r"[0-9.]+(e-?[0-9]+)?", bare) and bare.strip("0."):
-            # A rate without a unit is refused, too: 15 is as likely meant to be milliseconds.
+            # As for a rate: 15 without a unit could be seconds or milliseconds.
             found, hint = f"{given[key]!r} without a unit", f"{key}='{bare}ms', or '{bare}s'"
             raise UnitError("unit-missing", found, expected="a time with its unit", hint=hint, where=key)
     if not given.get("links"):

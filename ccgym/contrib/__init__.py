@@ -1,17 +1,17 @@
-"""Products of their own on top of the rest, which nothing else needs: what is done with several trainings, policies
-that others trained, and proofs.
+"""Additional features that no other package needs: work with several trainings, policies from other programs,
+and proofs.
 
 ===================  ========================================================================================
-``recording``        several seeds trained, confirmed on fresh draws; the median one exported
-``confirmation``     policies and baselines on fresh draws
-``comparison``       trainings compared on fresh draws, with intervals
-``population``       trainings of several seeds, and of settings that are varied, on a Ray cluster
-``others``           policies that ccgym did not train, as schemes
-``sb3_model``        a model that Stable-Baselines3 saved
-``foreign_network``  a network that was made outside ccgym, as an ONNX file
-``certificate``      properties of an exported policy that hold everywhere in boxes of observations
+``recording``        trains several seeds, measures them on fresh draws, exports the median seed
+``confirmation``     measures policies and baselines on fresh draws
+``comparison``       compares trainings on fresh draws, with intervals
+``population``       trainings of several seeds and varied settings on a Ray cluster
+``others``           policies that ccgym did not train, exported as schemes
+``sb3_model``        a model saved by Stable-Baselines3
+``foreign_network``  a network from another program, as an ONNX file
+``certificate``      properties of an exported policy that are proven for boxes of observations
 ``bounds``           bounds on the answers of an exported network over a box of inputs
 ===================  ========================================================================================
 
-Only ``cli`` may import it; it may import ``training`` and what stands below it in ``ARCHITECTURE.md``.
+Only ``cli`` may import it; it may import ``training`` and the packages below it in ``ARCHITECTURE.md``.
 """

@@ -1,13 +1,13 @@
-"""Bounds on what an exported network can answer where its inputs are only known to lie in a box.
+"""Bounds on the answers of an exported network for all inputs in a box.
 
-Every value of the graph is an *affine form*: a center, plus a sum of symbols that each lie anywhere in [−1, 1], times
-coefficients. Sums and matrix products of affine forms are exact. Where an operation is not affine a straight line takes
-its place, and the largest distance from it becomes a symbol of its own (for tanh and sigmoid the line of Singh et al.,
-"Fast and Effective Robustness Certification", NeurIPS 2018). So the bounds are *sound*: no input of the box gives an
-answer outside of them. They are not tight: an answer within them may never be given. Values that have symbols in common
-keep them, which is why bounds on a difference of two scores are much closer than the difference of their bounds.
+Every value of the graph is an *affine form*: a center, plus a sum of symbols, each with any value in [−1, 1], times
+coefficients. Sums and matrix products of affine forms are exact. An operation that is not affine is replaced by a
+straight line, and the largest distance from this line becomes a new symbol (for tanh and sigmoid, the line of Singh et
+al., "Fast and Effective Robustness Certification", NeurIPS 2018). So the bounds are *sound*: no input of the box gives
+an answer outside the bounds. They are not tight: some answers within the bounds may be impossible. Values keep their
+common symbols. So bounds on the difference of two scores are much closer than the difference of their bounds.
 
-A decision tree is not bounded but walked, to every leaf that an input of the box reaches: which actions it can choose
+For a decision tree, all leaves that an input of the box reaches are visited: the set of possible actions
 is exact.
 """
 
@@ -28,7 +28,7 @@ from ccgym.errors import ConfigError
 Numbers = npt.NDArray[np.float64]
 
 ROUNDING: Final = 1e-6
-"""Bounds are this much wider, relative to max(1, |bound|): answers are float32, and float64 rounds, too."""
+"""Widening of bounds, relative to max(1, |bound|): answers are float32, and float64 rounds, too."""
 
 
 @dataclass(frozen=True)
@@ -36,18 +36,18 @@ class Form:
     """Numbers that depend on symbols from [−1, 1]."""
 
     center: Numbers
-    """Values where all symbols are zero; length n."""
+    """Values with all symbols zero; length n."""
     terms: Numbers
-    """Coefficients, a row per symbol: k × n. Symbols after the last row do not matter."""
+    """Coefficients, a row per symbol: k × n. Symbols after the last row have coefficient 0."""
 
     @property
     def radius(self) -> Numbers:
-        """Largest distance from the center."""
+        """Largest distance of each number from its center."""
         found: Numbers = np.abs(self.terms).sum(axis=0)
         return found
 
     def bounds(self) -> tuple[Numbers, Numbers]:
-        """Minimum and maximum of each number, widened by :data:`ROUNDING`."""
+        """Return minimum and maximum of each number, widened by :data:`ROUNDING`."""
         low, high = self.center - self.radius, self.center + self.radius
         return low - ROUNDING * np.maximum(1, np.abs(low)), high + ROUNDING * np.maximum(1, np.abs(high))
 
@@ -61,11 +61,11 @@ class Form:
         return self + -other
 
     def times(self, factor: Numbers) -> Form:
-        """Each number times a constant."""
+        """Return each number times a constant."""
         return Form(self.center * factor, self.terms * factor)
 
     def through(self, matrix: Numbers) -> Form:
-        """The row of numbers times a matrix."""
+        """Return the row of numbers times a matrix."""
         return Form(self.center @ matrix, self.terms @ matrix)
 
 
@@ -77,7 +77,7 @@ def _sum(one: Numbers, other: Numbers, *widths: int) -> Numbers:
 
 
 class Network:
-    """An exported policy's graph, to be evaluated over boxes.
+    """The graph of an exported policy, for evaluation over boxes.
 
     Args:
         content: The ``.onnx`` file.
@@ -96,11 +96,11 @@ class Network:
             )
 
     def over(self, observation: Form, state: Numbers | None = None) -> Form:
-        """The answer: an action, or a score per operation of a discrete policy.
+        """Return the answer: an action, or a score per operation of a discrete policy.
 
         Args:
-            observation: What may be observed.
-            state: The state of a recurrent policy; it is taken as known.
+            observation: The possible observations.
+            state: The state of a recurrent policy, as exact numbers.
         """
         known = {"observation": observation} | ({} if state is None else {"state": constant(state)})
         values = _Values(self._constants, known)
@@ -111,19 +111,19 @@ class Network:
 
 
 def box(center: npt.ArrayLike, radius: npt.ArrayLike) -> Form:
-    """All numbers within a radius of a center, each by itself."""
+    """Return the form of numbers that are each independently within a radius of a center."""
     at = np.asarray(center, dtype=np.float64)
     return Form(at, np.diag(np.broadcast_to(np.asarray(radius, dtype=np.float64), at.shape)))
 
 
 def constant(value: npt.ArrayLike) -> Form:
-    """Numbers that are known."""
+    """Return the form of constant numbers."""
     at = np.asarray(value, dtype=np.float64).reshape(-1)
     return Form(at, np.zeros((0, len(at))))
 
 
 class _Values:
-    """The forms of a graph's values so far; a new symbol has a number of its own."""
+    """The computed forms of a graph's values; each new symbol gets the next number."""
 
     def __init__(self, constants: Mapping[str, Any], forms: dict[str, Form]) -> None:
         self.constants = constants
@@ -131,11 +131,11 @@ class _Values:
         self._symbols = max(len(one.terms) for one in forms.values())
 
     def form(self, name: str) -> Form:
-        """A value, whether computed or constant."""
+        """Return a value, computed or constant."""
         return self.forms[name] if name in self.forms else constant(self.constants[name])
 
     def uncertain(self, form: Form, radius: Numbers) -> Form:
-        """A form, each number with a further symbol of its own."""
+        """Return a form with one new symbol per number."""
         terms = np.zeros((self._symbols + len(radius), len(radius)))
         terms[: len(form.terms)] = form.terms
         terms[self._symbols :] = np.diag(radius)
@@ -143,7 +143,7 @@ class _Values:
         return Form(form.center, terms)
 
     def line(self, of: Form, slope: Numbers, low: Numbers, high: Numbers) -> Form:
-        """``slope · x`` plus something from ``low`` to ``high``."""
+        """Return ``slope · x`` plus any value from ``low`` to ``high``."""
         sloped = of.times(slope)
         return self.uncertain(Form(sloped.center + (low + high) / 2, sloped.terms), (high - low) / 2)
 
@@ -165,12 +165,12 @@ def _product(values: _Values, _: Any, left: Form, right: Form) -> Form:
 
 
 def _s_shaped(curve: Callable[[Numbers], Numbers], slope: Callable[[Numbers], Numbers]) -> Callable[..., Form]:
-    """Tanh and the sigmoid: their slope is smallest at an end of any interval."""
+    """Return the operation for tanh or the sigmoid: on any interval, their slope is smallest at one end."""
 
     def apply(values: _Values, _: Any, of: Form) -> Form:
         low, high = of.center - of.radius, of.center + of.radius
         least = np.minimum(slope(low), slope(high))
-        # What is above the line grows with x, since nowhere in between the curve is flatter than the line.
+        # The part above the line grows with x, since the curve is nowhere in the interval flatter than the line.
         return values.line(of, least, curve(low) - least * low, curve(high) - least * high)
 
     return apply
@@ -186,13 +186,13 @@ def _exponential(values: _Values, _: Any, of: Form) -> Form:
 
 
 def _larger(values: _Values, _: Any, one: Form, other: Form) -> Form:
-    """The larger of a form and a constant."""
+    """Return the larger of a form and a constant."""
     kink = _known(other)
     low, high = one.center - one.radius - kink, one.center + one.radius - kink
     crossing = (low < 0) & (high > 0)
     slope = np.where(crossing, high / np.where(crossing, high - low, 1), (low >= 0).astype(np.float64))
     gap = np.where(crossing, -slope * low, 0.0)
-    # max(x, kink) is the kink plus what is above it: between slope · (x − kink) and that plus the gap.
+    # max(x, kink) is the kink plus the part above it: between slope · (x − kink) and slope · (x − kink) plus the gap.
     base = kink * (1 - slope)
     return values.line(one, slope, base, base + gap)
 
@@ -209,8 +209,8 @@ def _join(_: _Values, __: Any, *parts: Form) -> Form:
 
 
 def _tree(values: _Values, node: Any, of: Form) -> list[Form]:
-    """1 is the score of the only action that can be chosen; of several, each has any score from 0.2 to 1. All others
-    have 0."""
+    """Return the scores: 1 for the only possible action; if several actions are possible, any score from 0.2 to 1 for
+    each of them; 0 for all others."""
     given = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
     leaves = dict(zip(given["class_nodeids"], given["class_ids"], strict=True))
     features, thresholds = given["nodes_featureids"], given["nodes_values"]
@@ -228,7 +228,7 @@ def _tree(values: _Values, node: Any, of: Form) -> list[Form]:
     possible = np.isin(np.arange(len(given["classlabels_int64s"])), sorted(reached)).astype(np.float64)
     alone = len(reached) == 1
     scores = constant(possible) if alone else values.uncertain(constant(0.6 * possible), 0.4 * possible)
-    return [scores, scores]  # the label is not asked for
+    return [scores, scores]  # the label is not used
 
 
 def _sigmoid(x: Numbers) -> Numbers:
@@ -252,5 +252,5 @@ _OPERATIONS: Final[Mapping[str, Callable[..., Form | list[Form]]]] = {
     "Tanh": _s_shaped(np.tanh, lambda x: 1 - np.tanh(x) ** 2),
     "TreeEnsembleClassifier": _tree,
 }
-"""What exported graphs are made of (:mod:`ccgym.training.onnx_graph`): given the values so far, the node, and the forms
-of its inputs, the forms of its outputs."""
+"""Operations of exported graphs (:mod:`ccgym.training.onnx_graph`): functions of the computed values, the node, and the
+forms of its inputs, which return the forms of its outputs."""

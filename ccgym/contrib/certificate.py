@@ -1,20 +1,20 @@
-"""Certificates: what holds for every observation within a box, not just for those that were tried.
+"""Certificates: properties of a policy for every observation in a box, not only for tried observations.
 
-Two properties, in the manner of Canopy (arXiv 2412.10915, EuroSys 2026):
+There are two properties, similar to Canopy (arXiv 2412.10915, EuroSys 2026):
 
-- *congested*: where the round trip was at least :data:`CONGESTED` times the shortest one, the decision does not raise
+- *congested*: if the RTT was at least :data:`CONGESTED` times the minimum RTT, the decision does not raise
   rate or window;
-- *clean*: where it was at most :data:`CLEAN` times the shortest one, and nothing was lost, the decision does not lower
+- *clean*: if the RTT was at most :data:`CLEAN` times the minimum RTT, and nothing was lost, the decision does not lower
   them.
 
-The policy decides episodes on paths of its own training, every second one next to a flow of Cubic; in every second
-stretch of :data:`STRETCH` decisions it is overruled, toward a queue or toward none, so that states that it avoids are
-there, too. Decisions before which an observation's whole history was congested, or clean, are the centers of boxes, in
-which every measured number of the observation is anywhere within some percent of what it was.
-:mod:`ccgym.contrib.bounds` then bounds all answers of the network over the box. A box is *proven* if none of them
-breaks the property, *refuted* if one that was tried does, else *open*: the bounds are too wide to tell. What is proven
-of a network without memory holds for every observation in the box. Of a recurrent one it holds for the state that it
-was in there; what noise does to the state over several decisions is not covered.
+The policy runs episodes on paths of its own training, every second one with a Cubic flow. In every second
+stretch of :data:`STRETCH` decisions, other actions replace its actions, toward a queue or toward an empty queue, so
+that states that the policy avoids occur, too. Observations with a completely congested, or clean, history are the
+centers of boxes. In a box, every measured number of the observation has any value within some percent of its center.
+:mod:`ccgym.contrib.bounds` then bounds all answers of the network over the box. A box is *proven* if no answer
+violates the property, *refuted* if a tried answer does, and otherwise *open*: the bounds are too wide for a decision.
+For a network without memory, a proof covers every observation in the box. For a recurrent network, it covers only the
+visited state; effects of noise on the state over several decisions are not covered.
 """
 
 from __future__ import annotations
@@ -42,71 +42,71 @@ from ccgym.training.config import DeploymentConfig
 Floats = npt.NDArray[np.float32]
 
 CONGESTED: Final = 2.0
-"""Mean round trip of an interval over the shortest so far from which on it counts as congested."""
+"""Minimum ratio of an interval's mean RTT to the minimum RTT so far for a congested interval."""
 CLEAN: Final = 1.05
-"""The same below which it counts as clean."""
+"""Maximum of the same ratio for a clean interval."""
 PASSES: Final = 0.95
-"""Fraction of proven boxes that passes."""
+"""Minimum fraction of proven boxes to pass."""
 STRETCH: Final = 30
-"""Decisions in a row that are the policy's own, or are overruled."""
+"""Number of successive decisions that are the policy's own, or are replaced."""
 TOWARD: Final = (2.5, 1.02)
-"""Where overruled decisions go: mean round trip over the shortest so far."""
+"""Targets of replaced decisions: mean RTT over the minimum RTT so far."""
 ENDLESS: Final = 20.0
-"""Round trip over the shortest one at which an episode is given up: nothing bounds its queue."""
+"""Maximum RTT over the minimum RTT: then an episode is stopped, since nothing limits its queue."""
 PUSH: Final = 1.1
-"""By how much an overruled decision raises or lowers, as far as the policy has such an operation."""
+"""Size of the change in a replaced decision, if the policy has such an operation."""
 TRIED: Final = 16
-"""Corners of a box at which a counterexample is looked for."""
+"""Number of a box's corners to search for a counterexample."""
 
 _SEEN: Final = ("mean_rtt_s", "min_rtt_s", "loss_fraction")
 
 WORDS: Final[Mapping[str, str]] = {
-    "congested": f"after round trips of {CONGESTED:g} × the shortest or more the decision does not raise",
-    "clean": f"after round trips of {CLEAN:g} × the shortest or less, without loss, it does not lower",
+    "congested": f"after RTTs of at least {CONGESTED:g} × the minimum, the decision does not raise rate or window",
+    "clean": f"after RTTs of at most {CLEAN:g} × the minimum, without loss, the decision does not lower rate or window",
 }
-"""The properties."""
+"""Descriptions of the properties."""
 
 
 @dataclass(frozen=True)
 class Property:
-    """What was found of one property."""
+    """Result for one property."""
 
     boxes: int
-    """Boxes that were looked at."""
+    """Number of examined boxes."""
     held: float
-    """Fraction of their centers, observations that were made, at which it holds."""
+    """Fraction of the boxes whose center, a real observation, has the property."""
     proven: float
-    """Fraction of the boxes in which it holds everywhere."""
+    """Fraction of the boxes that have the property everywhere."""
     refuted: float
-    """Fraction in which it was seen not to hold."""
+    """Fraction of the boxes with a found violation."""
 
     @property
     def open(self) -> float:
-        """Fraction in which the bounds are too wide to tell."""
+        """Fraction of the boxes with bounds that are too wide for a decision."""
         return abs(1 - self.proven - self.refuted)
 
     @property
     def passed(self) -> bool | None:
-        """Whether enough is proven; None where the policy never was in such a state."""
+        """Whether enough boxes are proven; None if the policy never was in such a state."""
         return self.proven >= PASSES if self.boxes else None
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was found of a policy."""
+    """Results for a policy."""
 
     noise: float
-    """Half the width of a box, as a fraction of the number in its middle."""
+    """Half the width of a box, as a fraction of the number in its center."""
     episodes: int
     decisions: int
-    """Decisions of all episodes, from which the centers were drawn."""
+    """Number of decisions in all episodes; the centers were drawn from them."""
     seed: int
     sound_for: str
-    """What a proof covers: ``observation``, or ``observation at the visited state`` of a recurrent policy."""
+    """Coverage of a proof: ``observation``, or for a recurrent policy ``observation at the visited state``."""
     properties: Mapping[str, Property]
 
     def as_dict(self) -> dict[str, Any]:
-        """For the card."""
+        """Return the entries for the card."""
         return {**asdict(self), "properties": {name: asdict(one) for name, one in self.properties.items()}}
 
 
@@ -116,9 +116,9 @@ class Visits:
 
     observations: Floats
     states: Floats
-    """What a recurrent policy remembered before it decided; no columns without memory."""
+    """State of a recurrent policy before the decision; no columns without memory."""
     holds: Mapping[str, npt.NDArray[np.bool_]]
-    """By property: whether all intervals of the observation were such."""
+    """By property: whether all intervals of the observation were congested, or clean."""
 
 
 def certify(
@@ -127,14 +127,14 @@ def certify(
     """Bound a policy's answers around states that it reaches on paths of its own training.
 
     Args:
-        policy: Which.
-        episodes: How many it decides.
-        boxes: How many are looked at per property, at most; which is drawn.
-        noise: Half the width of a box, as a fraction of the number in its middle.
-        seed: Of paths and draws.
+        policy: The policy.
+        episodes: Number of episodes to run it in.
+        boxes: Maximum number of boxes per property; they are drawn at random.
+        noise: Half the width of a box, as a fraction of the number in its center.
+        seed: Seed of paths and draws.
 
     Raises:
-        ConfigError: Its card does not say how it was trained, or its actions have no direction.
+        ConfigError: Its card does not contain its training, or its actions have no direction.
     """
     network = Network(policy.file.read_bytes())
     settings = settings_of(policy)
@@ -161,21 +161,21 @@ def certify(
 
 
 def settings_of(policy: LearnedPolicy) -> Settings:
-    """The environment that a policy was trained in, with the agent that it is deployed with.
+    """Return the training environment of a policy, with the agent of its deployment.
 
     Raises:
-        ConfigError: Its card does not say.
+        ConfigError: Its card does not contain the environment.
     """
     content = policy.card.training.get("config")
     if not isinstance(content, Mapping):
         raise ConfigError(
             "card-invalid",
-            "the card does not say how the policy was trained",
+            "the card does not contain the training of the policy",
             where=str(card_file(policy.file)),
-            expected="training.config, from which paths are drawn",
-            hint="export it from its run directory: `ccgym train export RUN_DIR`",
+            expected="training.config, with the distribution of paths",
+            hint="export the policy from its run directory: `ccgym train export RUN_DIR`",
         )
-    # No more of it than is needed: an older version may have called the rest by other names.
+    # Read only the needed entries: an older version may have other names for the rest.
     deployment = DeploymentConfig.model_validate(content.get("deployment") or {})
     environment = EnvironmentConfig.model_validate(content["environment"])
     settings = Settings.of(environment, deployment.applied_to(read_agent(content["agent"]))).at(1.0)
@@ -183,7 +183,7 @@ def settings_of(policy: LearnedPolicy) -> Settings:
 
 
 def visit(policy: LearnedPolicy, settings: Settings, episodes: int, seed: int) -> Visits:
-    """Let a policy decide episodes, overruled now and then, and note what it saw and remembered."""
+    """Run a policy in episodes, with some decisions replaced, and record its observations and states."""
     with_cubic = replace(settings, background=(*settings.background, flow_spec("cubic")))
     batches = [SimulatedBatch(one, 1) for one in (settings, with_cubic)]
     columns = {name: place for place, name in enumerate(_core.AgentBatch.columns())}
@@ -197,7 +197,7 @@ def visit(policy: LearnedPolicy, settings: Settings, episodes: int, seed: int) -
         seen: list[tuple[bool, ...]] = []
         ratio = 1.0
         while not batch.ended[0] and not ratio > ENDLESS:
-            # The first history is not complete.
+            # The history at the start is not complete.
             whole = tuple(all(kinds) for kinds in zip(*seen[-history:], strict=True)) if len(seen) >= history else ()
             rows.append((batch.obs[0].copy(), state[0].copy(), whole or (False,) * len(WORDS)))
             action, after = policy.native.decide(batch.obs, state if state.size else None)
@@ -218,13 +218,13 @@ def visit(policy: LearnedPolicy, settings: Settings, episodes: int, seed: int) -
 
 
 def _pushes(action: Mapping[str, Any]) -> tuple[float, float]:
-    """The actions that raise and lower by about :data:`PUSH`."""
+    """Return the actions that raise and lower by about :data:`PUSH`."""
     if action["kind"] == "signed_multiply":
         return (PUSH - 1) / action["delta"], (1 - PUSH) / action["delta"]
     if action["kind"] == "exponential":
         return float(np.log(PUSH) / np.log(action["base"])), -float(np.log(PUSH) / np.log(action["base"]))
     operations = action["operations"]
-    # A sum counts as if it were just right: what it is relative to depends on the flow.
+    # A sum counts as an exact match: its relative size depends on the flow.
     away = [abs(np.log(float(one[1:])) - np.log(PUSH)) if one[0] in "*/" else 0.0 for one in operations]
     directions = [_direction(one) for one in operations]
     higher, lower = (
@@ -235,11 +235,11 @@ def _pushes(action: Mapping[str, Any]) -> tuple[float, float]:
 
 
 Breaks = Callable[[Form], tuple[bool, bool]]
-"""Whether some answer of a form breaks a property, as far as bounds can tell; and whether that in the middle does."""
+"""Returns whether an answer of a form may violate a property by its bounds; and whether the center's answer does."""
 
 
 def _breaks(action: Mapping[str, Any]) -> dict[str, Breaks]:
-    """Of each property, when a policy with this action map breaks it."""
+    """Return, by property, the check for violations by a policy with this action map."""
     kind = action["kind"]
     if kind in ("signed_multiply", "exponential"):
         return {"congested": lambda form: _positive(form), "clean": lambda form: _positive(-form)}
@@ -251,7 +251,7 @@ def _breaks(action: Mapping[str, Any]) -> dict[str, Breaks]:
         }
     raise ConfigError("agent-unsuitable",
         f"the action map {kind}", where="certificate", expected="signed_multiply, exponential or discrete",
-        hint="of other maps an answer does not say whether the rate rises",
+        hint="use one of these maps: for other maps, the answer does not determine whether the rate rises",
     )  # fmt: skip
 
 
@@ -260,7 +260,7 @@ def _positive(form: Form) -> tuple[bool, bool]:
 
 
 def _chosen(form: Form, forbidden: npt.NDArray[np.bool_]) -> tuple[bool, bool]:
-    """Whether one of these operations may have the largest score: unless another one always has a larger one."""
+    """Return whether one of these operations may have the largest score: no other always has a larger score."""
     allowed = np.flatnonzero(~forbidden)
     possible = False
     for one in np.flatnonzero(forbidden):
@@ -270,14 +270,14 @@ def _chosen(form: Form, forbidden: npt.NDArray[np.bool_]) -> tuple[bool, bool]:
 
 
 def _direction(operation: str) -> int:
-    """1 if an operation raises the value in force, −1 if it lowers it, 0 if it leaves it."""
+    """Return 1 if an operation raises the current value, −1 if it lowers it, 0 if it keeps it."""
     sign, amount = operation[0], float(operation[1:])
     neutral = 1.0 if sign in "*/" else 0.0
     return int(np.sign(amount - neutral)) * (1 if sign in "*+" else -1)
 
 
 def _exact(settings: Settings) -> npt.NDArray[np.bool_]:
-    """Which numbers of an observation are known rather than measured: what was done last, and phases."""
+    """Return which numbers of an observation are exact, not measured: the previous action, and phases."""
     described = json.loads(_core.describe_agent(settings.agent_json))["observation"]
     return np.array([one["name"].startswith(("phase_", "previous")) for one in described])
 
@@ -307,7 +307,7 @@ def _examined(
 
 
 def write_to_card(policy: LearnedPolicy, found: Certificate) -> None:
-    """Put a certificate into the policy's card."""
+    """Write a certificate to the policy's card."""
     file = card_file(policy.file)
     card = read_card(policy.file).model_copy(update={"certificate": found.as_dict()})
     atomic_write(file, card.to_json())

@@ -1,12 +1,12 @@
-"""Comparing trainings: the best models of several configurations and seeds, by the agent's reward on the same draws.
+"""Compare trainings: the best models of several configurations and seeds, by the agent's reward on the same draws.
 
-How well a way to train does is the mean over its seeds. Its interval says how that mean would vary with other seeds and
-other paths: both are drawn again, with replacement, thousands of times (the bootstrap). Paths are drawn for all
-alike, since a hard path is hard for all. What one configuration gains over another is therefore resampled as a
-difference on the same paths, which is much surer than the two means are.
+The result of a configuration is the mean over its seeds. Its interval shows the variation of this mean with other
+seeds and paths: both are drawn again, with replacement, thousands of times (the bootstrap). All configurations get
+the same paths, since a hard path is hard for all. So the gain of one configuration over another is resampled as a
+difference on the same paths, which has a much narrower interval than the two means.
 
-How much of the gap to the oracle this gain closes is a ratio. It means something only where the gap is clearly there:
-a denominator that may be zero makes any share possible.
+The share of the gap to the oracle that this gain closes is a ratio. It is meaningful only if the gap is clearly above
+zero: with a denominator near zero, any share is possible.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ COLUMNS: Final = ("name", "seeds", "steps", "mean", "mean_low", "mean_high", "ga
 
 @dataclass(frozen=True)
 class Compared:
-    """A configuration, or a scheme."""
+    """Result of a configuration or a scheme."""
 
     name: str
     seeds: tuple[int, ...]
-    """Of its runs; empty for a scheme."""
+    """Seeds of its runs; empty for a scheme."""
     steps: int
-    """Training steps of each; 0 for a scheme."""
+    """Training steps of each run; 0 for a scheme."""
     rewards: Floats
     """Mean episode rewards by run and draw; one row for a scheme."""
     mean: Interval
-    """Over runs and draws."""
+    """Mean over runs and draws, with its interval."""
     gain: Interval | None
-    """Mean reward less the reference's, on the same draws; None for the reference itself."""
+    """Mean reward minus the reference's, on the same draws; None for the reference itself."""
     closed: float | None
-    """The gain as a share of the oracle's; None for these two, and where the oracle's may be zero."""
+    """The gain as a share of the oracle's gain; None for reference and oracle, and if the oracle's may be zero."""
 
     def row(self) -> dict[str, Any]:
-        """Values of :data:`COLUMNS`; the seeds with the mean of each."""
+        """Return the values of :data:`COLUMNS`; the seeds with the mean of each seed."""
         each = "; ".join(f"{seed}: {row.mean():.2f}" for seed, row in zip(self.seeds, self.rewards, strict=False))
         numbers = self.mean.columns("mean")
         if self.gain is not None:
@@ -74,20 +74,20 @@ def compare(
     """Measure runs and baselines on the same fresh draws.
 
     Args:
-        runs: Run directories; those of one configuration are its seeds.
-        reference: The configuration that gains are over; by default the first run's.
-        episodes: How many draws.
-        observer: Told how far it is.
+        runs: Run directories; runs with the same configuration are its seeds.
+        reference: The configuration to compute gains over; by default the first run's.
+        episodes: Number of draws.
+        observer: Receives the progress.
 
     Returns:
-        Configurations by mean reward, the best first, then the baselines.
+        Configurations by mean reward, the best first, followed by the baselines.
 
     Raises:
-        ConfigError: No run, one that is not there, or a reference that is not among them.
-        ResultsError: Runs that cannot be compared: of other agents, or measured on other paths.
+        ConfigError: There is no run, a run does not exist, or the reference is not one of the configurations.
+        ResultsError: The runs cannot be compared: they have different agents, or different held-out paths.
     """
     if not runs:
-        raise ConfigError("argument-missing", "no runs", expected="one run directory or more")
+        raise ConfigError("argument-missing", "no runs", expected="at least one run directory")
     configs = {place: TrainConfig.load(open_run(place).config) for place in runs}
     first = configs[runs[0]]
     for place, config in configs.items():
@@ -96,7 +96,7 @@ def compare(
     reference = reference or names[0]
     if reference not in names:
         raise ConfigError("unknown-name", reference, where="--over", expected=f"one of {', '.join(names)}")
-    # Before minutes of measuring: a training that has not ended has no final model.
+    # Check before minutes of measurement: an unfinished training has no final model.
     steps = {config.name: int(read_card(open_run(place), "final").get("step", 0)) for place, config in configs.items()}
     with generators_kept():
         set_up_torch(first.training.torch_threads)
@@ -127,14 +127,14 @@ def _require_comparable(place: Path, config: TrainConfig, first: TrainConfig) ->
         if of(config) != of(first):
             raise ResultsError(
                 "runs-differ",
-                f"another {what} than {first.name} has",
+                f"another {what} than {first.name}",
                 where=str(place),
-                expected="runs that differ in training only",
+                expected="runs that differ only in training",
             )
 
 
 def _resampled(rewards: dict[str, Floats], seed: int) -> dict[str, Floats]:
-    """Means over draws and seeds drawn again, by name; the same draws for all."""
+    """Return means over resampled draws and seeds, by name, with the same draws for all."""
     rng = np.random.default_rng(seed)
     count = next(iter(rewards.values())).shape[1]
     draws = rng.integers(count, size=(RESAMPLES, count))
@@ -148,7 +148,7 @@ def _resampled(rewards: dict[str, Floats], seed: int) -> dict[str, Floats]:
 def _gains(
     rewards: dict[str, Floats], means: dict[str, Floats], reference: str
 ) -> dict[str, tuple[Interval | None, float | None]]:
-    """What :class:`Compared` calls ``gain`` and ``closed``, by name, of rewards and their resampled means."""
+    """Return ``gain`` and ``closed`` of :class:`Compared`, by name, from rewards and their resampled means."""
     gains = {
         name: interval(float(table.mean() - rewards[reference].mean()), means[name] - means[reference])
         for name, table in rewards.items()

@@ -1,4 +1,4 @@
-"""Confirming a policy on fresh draws: paths that neither training nor the choice of the best model has seen."""
+"""Confirm a policy on fresh draws: paths that neither training nor the choice of the best model has used."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
 CONFIRMATION_EPISODES: Final = 256
-"""How many fresh draws there are."""
+"""Default number of fresh draws."""
 AT_ONCE: Final = 16
-"""Draws side by side. Environments wait for the one with the most decisions, so more of them waste more."""
+"""Number of parallel draws. Environments wait for the one with the most decisions, so more draws waste more time."""
 MEASURING: Final = "measuring"
 """The stage of :func:`confirm`, for observers: a step is a draw."""
 
@@ -31,7 +31,7 @@ Key = TypeVar("Key")
 
 
 def as_exported(policy: Exportable) -> Actor:
-    """Decides as the exported policy will: evaluated exactly, normalization included."""
+    """Return an actor that decides as the exported policy: evaluated exactly, normalization included."""
     state: Any = None
 
     def act(observations: Any, starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
@@ -43,7 +43,7 @@ def as_exported(policy: Exportable) -> Actor:
 
 
 def confirmation_seed(config: TrainConfig) -> int:
-    """The seed of the fresh draws: another stream than that of the held-out ones."""
+    """Return the seed of the fresh draws: another random stream than for the held-out draws."""
     return stream_seed(config.evaluation.seed, "confirmation")
 
 
@@ -57,9 +57,9 @@ def confirm(
 
     Args:
         config: Agent, environment, baselines and seed of the draws.
-        runs: Run directories by a name of the caller's.
-        episodes: How many draws.
-        observer: Told how far it is.
+        runs: Run directories, by a name that the caller chooses.
+        episodes: Number of draws.
+        observer: Receives the progress.
 
     Returns:
         The baselines' results by scheme, and the models' by the caller's name.

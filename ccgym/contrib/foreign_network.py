@@ -1,9 +1,9 @@
-"""A network that was made outside ccgym, as an ONNX file in float32: what ``torch.onnx.export`` writes.
+"""A network from another program, as an ONNX file in float32, such as ``torch.onnx.export`` writes.
 
-A policy of ccgym computes in float64 between float32 inputs and outputs (``docs/guides/deploy.md`` says why), from
-constants that are all initializers. Here a given file becomes such a one: every weight is widened, constants of nodes
-become initializers, and operations that are easily said by others are. What the result may hold the native core
-checks, as of any policy. Both files are run side by side: the given one in float32 is what the export is compared with.
+A policy of ccgym computes in float64 between float32 inputs and outputs (``docs/guides/deploy.md`` has the reason),
+and all its constants are initializers. This module converts a given file to this form: it widens every weight, makes
+constants of nodes initializers, and replaces some operations by simpler ones. The native core checks the operations
+of the result, as for any policy. Both files are run and compared: the given file in float32 is the reference.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from ccgym.schemes.policy_card import NetworkShape
 from ccgym.training.onnx_graph import Floats, Graph
 
 MAX_IR_VERSION: Final = 10
-"""Newest version of ONNX's file format that the native core takes."""
+"""Newest version of ONNX's file format that the native core accepts."""
 
 
 @dataclass(frozen=True)
 class ForeignNetwork:
-    """A network read from a file, given and widened. It decides as a policy of torch does."""
+    """A network from a file, in the given and the widened form. It has the methods of a torch policy."""
 
     file: Path
     shape: NetworkShape
     given: bytes
-    """The file's content."""
+    """Content of the file."""
     widened: bytes
-    """The same network in float64, of float32 inputs and outputs."""
+    """The same network in float64, with float32 inputs and outputs."""
     bounds = None
-    """Those of its agent hold; the network itself may have none."""
+    """The bounds of its agent apply; the network itself may have none."""
 
     def onnx(self, name: str) -> bytes:
-        """The file ``NAME.onnx``."""
+        """Return the content of the file ``NAME.onnx``."""
         return self.widened
 
-    # Made when they are first asked: by then the native core has named what it does not run.
+    # Created at the first use: before that, the native core has reported unsupported operations.
     @cached_property
     def _given(self) -> onnxruntime.InferenceSession:
         return onnxruntime.InferenceSession(self.given, providers=["CPUExecutionProvider"])
 
     @cached_property
     def _widened(self) -> ReferenceEvaluator:
-        # ONNX Runtime has no float64 of Softplus and others.
+        # ONNX Runtime lacks float64 for Softplus and other operations.
         return ReferenceEvaluator(self.widened)
 
     def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
@@ -78,17 +78,17 @@ class ForeignNetwork:
 
 
 def load_foreign(file: Path, observation_size: int, action_size: int) -> ForeignNetwork:
-    """Read a network that was made outside ccgym.
+    """Read a network from another program.
 
     Args:
-        file: The ``.onnx`` file: one input [batch, features] and one output [batch, actions], in float32; with a memory
-            a second of each, [batch, state].
-        observation_size: Numbers that its agent observes.
-        action_size: Numbers that its agent's action has, or scores of a discrete one.
+        file: The ``.onnx`` file: one input [batch, features] and one output [batch, actions], in float32; a network
+            with memory has a second input and output, [batch, state].
+        observation_size: Number of features in the agent's observation.
+        action_size: Number of values in the agent's action, or of scores for a discrete action.
 
     Raises:
-        ResultsError: The file is missing or no ONNX.
-        ConfigError: It has other inputs or outputs than the agent, or parts that cannot be widened.
+        ResultsError: The file is missing or is no ONNX file.
+        ConfigError: Its inputs or outputs do not fit the agent, or it has parts that cannot be widened.
     """
     try:
         given = read_bytes(file, MAX_MODEL_BYTES)
@@ -98,9 +98,9 @@ def load_foreign(file: Path, observation_size: int, action_size: int) -> Foreign
         found = error.strerror if isinstance(error, OSError) else str(error).strip().splitlines()[0]
         raise ResultsError(
             "network-unreadable",
-            f"no network can be read: {found}",
+            f"the network cannot be read: {found}",
             where=str(file),
-            expected="an ONNX file, as torch.onnx.export writes one, its weights inside",
+            expected="an ONNX file, as from torch.onnx.export, with the weights inside",
         ) from None
     constants = {tensor.name for tensor in model.graph.initializer}
     inputs = [port for port in model.graph.input if port.name not in constants]
@@ -110,7 +110,7 @@ def load_foreign(file: Path, observation_size: int, action_size: int) -> Foreign
             "policy-unsuitable",
             f"{len(inputs)} inputs and {len(outputs)} outputs",
             where=str(file),
-            expected="features in and an action out, and a state each if the network has a memory",
+            expected="features as input and an action as output; for a network with memory, also a state for both",
         )
     for port in (*inputs, *outputs):
         _require_float32(file, port)
@@ -127,15 +127,15 @@ def load_foreign(file: Path, observation_size: int, action_size: int) -> Foreign
                 "shape-mismatch",
                 f"the network has {_width(port)} {what} ({port.name})",
                 where=str(file),
-                expected=f"{size}, as its agent has",
-                hint="`ccgym describe CONFIG` lists what the agent observes and does, number by number",
+                expected=f"{size}, as in its agent",
+                hint="run `ccgym describe CONFIG` to list each number of the agent's observation and action",
             )
     widened = _widen(file, model, shape)
     return ForeignNetwork(file, shape, given, widened)
 
 
 def _width(port: onnx.ValueInfoProto) -> int:
-    """The last dimension of an input or output; 0 where it is open."""
+    """Return the last dimension of an input or output; 0 if it is not fixed."""
     dims = port.type.tensor_type.shape.dim
     return int(dims[-1].dim_value) if dims else 0
 
@@ -150,12 +150,12 @@ def _require_float32(file: Path, port: onnx.ValueInfoProto) -> None:
         f"{port.name} is {TensorProto.DataType.Name(kind).lower()} [{sizes}]",
         where=str(file),
         expected="float [batch, numbers]",
-        hint="export the network on a batch of flat features, its history flattened inside the network's input",
+        hint="export the network with a batch of flat features, with the history flattened in the network's input",
     )
 
 
 def _widen(file: Path, model: onnx.ModelProto, shape: NetworkShape) -> bytes:
-    """The network in float64, between casts of its inputs and outputs, which get the names that every policy has."""
+    """Return the network in float64, between casts of inputs and outputs, which get the names of every policy."""
     graph, constants = Graph(), {_inner(one.name): numpy_helper.to_array(one) for one in model.graph.initializer}
     given = [port.name for port in model.graph.input if _inner(port.name) not in constants]
     for port, name in zip(("observation", "state"), given, strict=False):
@@ -166,10 +166,10 @@ def _widen(file: Path, model: onnx.ModelProto, shape: NetworkShape) -> bytes:
         match node.op_type:
             case "Constant":
                 constants[y] = _constant(file, attributes)
-            case "Identity" if x[0] in constants:  # how torch writes equal weights once
+            case "Identity" if x[0] in constants:  # torch writes equal weights once in this way
                 constants[y] = constants[x[0]]
             case "Cast" if attributes["to"] in (TensorProto.FLOAT, TensorProto.DOUBLE):
-                graph.add("Identity", x[0], output=y)  # everything is float64; any other is the core's to refuse
+                graph.add("Identity", x[0], output=y)  # everything is float64; the core refuses any other cast
             case "LeakyRelu":
                 graph.leaky_relu(x[0], attributes.get("alpha", np.float32(0.01)), output=y)
             case "Elu":
@@ -197,12 +197,12 @@ def _widen(file: Path, model: onnx.ModelProto, shape: NetworkShape) -> bytes:
 
 
 def _inner(name: str) -> str:
-    """What a value of the given graph is called in the new one; an input that was left out has no name."""
+    """Return the name of a given graph's value in the new graph; a missing input has no name."""
     return f"given.{name}" if name else ""
 
 
 def _constant(file: Path, given: Mapping[str, Any]) -> Any:
-    """The value of a node ``Constant``, by its attributes."""
+    """Return the value of a node ``Constant`` from its attributes."""
     match given:
         case {"value": tensor}:
             return numpy_helper.to_array(tensor)

@@ -1,6 +1,6 @@
-"""Policies that ccgym did not train, as schemes: models that Stable-Baselines3 saved, and networks of anyone's.
+"""Export policies that ccgym did not train as schemes: models from Stable-Baselines3, and networks from any program.
 
-They take the road of every export: the graph, its card, the comparison (:mod:`ccgym.training.export`).
+The steps are the same as for every export: the graph, its card, the comparison (:mod:`ccgym.training.export`).
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ def export_any(
     name: str | None = None,
     episodes: int = EPISODES,
 ) -> Exported:
-    """Export a policy as ``NAME.onnx`` with its card, if the scheme does what the given policy does.
+    """Export a policy as ``NAME.onnx`` with its card, if the scheme decides as the given policy does.
 
     Args:
-        source: A run directory; ``MODEL.zip``, what SB3's ``model.save`` wrote; or ``NETWORK.onnx``, a network in
-            float32 that was made outside ccgym, as ``torch.onnx.export`` writes one.
-        out: The ``.onnx`` file, or a directory to put it into; by default ``RUN_DIR/export``, or the file's folder.
-        config: Of a file: its agent says what the network's numbers mean, its environment where the two are compared.
-        which: Of a run: ``best`` or ``final``.
-        algorithm: Of a model: ``ppo``, ``a2c``, ``sac`` or ``td3``; by default what the file says.
-        normalize: Of a model: what ``VecNormalize.save`` wrote, if it was trained behind one.
-        name: What to call it; by default as ``out`` if that is a file, else as the configuration, or as the model's
-            file.
-        episodes: Held-out episodes of the comparison.
+        source: A run directory; ``MODEL.zip``, a file from SB3's ``model.save``; or ``NETWORK.onnx``, a network in
+            float32 from another program, as ``torch.onnx.export`` writes it.
+        out: The ``.onnx`` file, or a directory for it; by default ``RUN_DIR/export``, or the file's folder.
+        config: For a file: its agent describes the network's inputs and outputs, its environment is for the comparison.
+        which: For a run: ``best`` or ``final``.
+        algorithm: For a model: ``ppo``, ``a2c``, ``sac`` or ``td3``; by default as in the file.
+        normalize: For a model: the file of ``VecNormalize.save``, if the model was trained with ``VecNormalize``.
+        name: Name of the scheme; by default the name of ``out`` if this is a file, otherwise of the configuration, or
+            of the model's file.
+        episodes: Number of held-out episodes for the comparison.
 
     Raises:
-        As :func:`ccgym.training.export.export_policy`; and ConfigError where an argument does not go with the source.
+        As :func:`ccgym.training.export.export_policy`; and ConfigError if an argument does not fit the source.
     """
     takes = {".zip": ("config", "algorithm", "normalize"), ".onnx": ("config",)}.get(source.suffix, ("which",))
     given = {"config": config, "which": which, "algorithm": algorithm, "normalize": normalize}
@@ -66,7 +66,7 @@ def export_any(
             f"{source} without a configuration",
             where="--config",
             expected="the configuration with its agent: clock, features, action",
-            hint=f"ccgym train export {source} --config aurora.yaml, for example",
+            hint=f"name it, as in ccgym train export {source} --config aurora.yaml",
         )
     policy: Exportable
     training: dict[str, Any] = {}
@@ -75,7 +75,7 @@ def export_any(
         policy, target = plain.exportable(), target_of(source.parent, out, name, source.stem.lower())
         described = yaml.safe_load(config.as_yaml())
         training = {
-            # Those that say how `ccgym train` would have trained it are left out.
+            # Entries for training by `ccgym train` are left out.
             "config": {key: described[key] for key in ("name", "agent", "environment") if key in described},
             "algorithm": plain.algorithm,
             "steps": int(plain.model.num_timesteps),
@@ -87,8 +87,8 @@ def export_any(
             raise ConfigError(
                 "name-taken",
                 f"{target[0]} is the given network",
-                expected="another name for what is made of it",
-                hint="name the configuration otherwise, or say --name or -o",
+                expected="another name for the exported file",
+                hint="give another name with --name or -o, or rename the configuration",
             )
         rows = config.agent.describe()
         policy = load_foreign(source, len(rows["observation"]), len(rows["action"]))

@@ -1,9 +1,9 @@
-"""Several trainings of one configuration on a Ray cluster: seeds, and settings that are varied.
+"""Several trainings of one configuration on a Ray cluster: seeds and varied settings.
 
-Ray Tune gives each its processor, and begins one again that lost its machine. What runs there is ``ccgym train``, in an
-ordinary run directory: it continues from its newest checkpoint and has the same weights. So nothing depends on
-where a training ran, and the same command goes on after the driver was killed. Run directories have to be on a disk
-that all machines share, under one path.
+Ray Tune gives each training a processor, and restarts a training that lost its machine. Each training is a
+``ccgym train`` in an ordinary run directory: it continues from its newest checkpoint to the same weights. So results
+do not depend on the machine, and the same command continues after the driver was killed. Run directories must be on a
+disk that all machines share, with the same path on all machines.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from ccgym.training.model import CARD
 from ccgym.training.run_directory import RunDirectory
 
 LOG: Final = "train.log"
-"""What a training on a cluster says, in its run directory."""
+"""Log of a training on a cluster, in its run directory."""
 GIVEN: Final = "given.yaml"
-"""Its configuration, before the training has begun."""
+"""Configuration of the training, written before it begins."""
 TUNE: Final = ".ray_tune"
-"""Ray Tune's notes, next to the run directories; nothing of ours reads them."""
+"""Ray Tune's files, next to the run directories; ccgym does not read them."""
 MAX_LOST: Final = 3
-"""How often a training may fail, or lose its machine, before it is given up."""
+"""Maximum number of failures, or lost machines, of a training before it is abandoned."""
 
 _PR_SET_PDEATHSIG: Final = 1
 
 
 @dataclass(frozen=True)
 class Member:
-    """One of the trainings."""
+    """One training of several."""
 
     directory: Path
     config: TrainConfig
     changed: str
-    """What tells it from the others: ``seed 1, algorithm.gamma=0.9``."""
+    """Its difference from the other trainings: ``seed 1, algorithm.gamma=0.9``."""
 
     @property
     def card(self) -> dict[str, Any] | None:
-        """What is written with its model at the end; None before that."""
+        """The card that is written with its model at the end; None before the end."""
         try:
             found = dict(read_json(RunDirectory(self.directory).final / CARD))
         except (FileNotFoundError, UnreadableError):
@@ -60,20 +60,20 @@ class Member:
 def members(
     config: str, overrides: Sequence[str], seeds: Sequence[int], grid: Mapping[str, Sequence[str]], runs: Path
 ) -> list[Member]:
-    """Every seed with every combination of settings, in ``RUNS/NAME-SEED`` or ``RUNS/NAME-KEY=VALUE-SEED``.
+    """Return every seed with every combination of settings, in ``RUNS/NAME-SEED`` or ``RUNS/NAME-KEY=VALUE-SEED``.
 
     Args:
-        config: File or name.
-        overrides: Settings of all, ``key=value``.
+        config: File or name of the configuration.
+        overrides: Settings of all trainings, ``key=value``.
         seeds: The seeds.
-        grid: Values of settings that are varied, by key.
-        runs: Where run directories are.
+        grid: Values of varied settings, by key.
+        runs: Folder of the run directories.
 
     Raises:
-        ConfigError: A setting is wrong, or a seed is there twice.
+        ConfigError: A setting is wrong, or a seed is given twice.
     """
     if not seeds or len(set(seeds)) != len(seeds):
-        raise ConfigError("wrong-count", f"seeds {list(seeds)}", where="--seeds", expected="one or more, each once")
+        raise ConfigError("wrong-count", f"seeds {list(seeds)}", where="--seeds", expected="at least one, each once")
     made = []
     for values in product(*grid.values()):
         settings = [f"{key}={value}" for key, value in zip(grid, values, strict=True)]
@@ -85,11 +85,11 @@ def members(
 
 
 def train_all(asked: Sequence[Member], device: str = "auto") -> list[str]:
-    """Train those that are not finished on the cluster that is connected; returns what went wrong, a text each.
+    """Train all unfinished trainings on the connected cluster, and return the errors as texts.
 
     Args:
         asked: The trainings.
-        device: As of ``ccgym train``.
+        device: As in ``ccgym train``.
     """
     left = [one for one in asked if one.card is None]
     if not left:
@@ -105,7 +105,7 @@ def train_all(asked: Sequence[Member], device: str = "auto") -> list[str]:
     def trial(given: dict[str, Any]) -> dict[str, Any]:
         found = difference(wanted)
         if found is not None:
-            raise PlatformError("version-mismatch", found, expected=f"ccgym {wanted}, as the driver has")
+            raise PlatformError("version-mismatch", found, expected=f"ccgym {wanted}, as on the driver")
         train_there(Path(given["directory"]), here, device)
         return {"finished": 1}
 
@@ -122,24 +122,24 @@ def train_all(asked: Sequence[Member], device: str = "auto") -> list[str]:
 
 
 def train_there(directory: Path, working: str, device: str) -> None:
-    """Bring the training in a directory to its end, on this machine, by ``ccgym train``.
+    """Complete the training in a directory, on this machine, with ``ccgym train``.
 
     Args:
         directory: The run directory.
-        working: The driver's working directory, from which files in the configuration are named.
-        device: As of ``ccgym train``.
+        working: The driver's working directory; files in the configuration are relative to it.
+        device: As in ``ccgym train``.
 
     Raises:
-        ConfigError: The directory is not on this machine.
-        SimulationError: It failed; its log says how.
+        ConfigError: The directory does not exist on this machine.
+        SimulationError: The training failed; its log contains the reason.
     """
     run = RunDirectory(directory)
     if not directory.is_dir() or not Path(working).is_dir():
         raise ConfigError(
             "folder-missing",
-            f"{directory if not directory.is_dir() else working} is not there",
-            expected="run directories on a disk that all machines of the cluster share, under one path",
-            hint="name such a place with --runs, and start the command on that disk",
+            f"{directory if not directory.is_dir() else working} does not exist",
+            expected="run directories on a disk that all machines of the cluster share, with the same path",
+            hint="name a folder on such a disk with --runs, and start the command on that disk",
         )
     words = ["--resume", str(directory)] if run.config.exists() else ["--config", str(directory / GIVEN)]
     words += [] if run.config.exists() else ["--run-dir", str(directory)]
@@ -155,5 +155,5 @@ def train_there(directory: Path, working: str, device: str) -> None:
 
 
 def _end_with_parent() -> None:
-    """Make the kernel end this process when the worker is killed: else it would hold the lock of its directory."""
+    """Make the kernel end this process if the worker is killed: otherwise it would keep the lock of its directory."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

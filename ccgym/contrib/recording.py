@@ -1,18 +1,18 @@
-"""Recording a learned scheme: several seeds trained, confirmed on draws that nothing was chosen by, one exported.
+"""Record a learned scheme: train several seeds, measure them on fresh draws, and export one seed.
 
-A single seed may be lucky, and the best of twenty evaluations is partly the luckiest. So a record has all seeds, and
-measures the best model of each on fresh draws of the environment's paths, with the oracle and the baselines on the same
-draws. It exports the seed with the *median* of these rewards, not the one with the largest. Another can be asked
-for, where the median one fails on something that the reward hardly sees; the record then says so.
+A single seed may be lucky, and the best of twenty evaluations is partly luck. So a record contains all seeds, and
+the best model of each is measured on fresh draws of the environment's paths, with the oracle and the baselines on the
+same draws. The exported seed has the *median* of these rewards, not the largest. The user can choose another
+seed, if the median seed fails in a way that the reward hardly shows; the record then notes this choice.
 
 ===============  ===================================================================================================
 ``policy.onnx``  the exported policy
 ``card.json``    its card
 ``curves.csv``   every evaluation of every seed
-``seeds.json``   what each seed reached and when, on which machine, and the command that repeats it
+``seeds.json``   results and times of each seed, the machine, and the command that repeats the record
 ===============  ===================================================================================================
 
-The runs are ordinary run directories. Those that are finished are taken as they are, those begun are resumed.
+The runs are ordinary run directories. Finished runs are used without change, unfinished runs are resumed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ccgym.training.progress import ProgressDisplay
 
 TARGET_FRACTION: Final = 0.8
-"""Fraction of the oracle's reward whose first crossing is recorded."""
+"""Fraction of the oracle's reward; the first evaluation that reaches it is recorded."""
 
 CURVE_COLUMNS: Final = ("seed", "step", "mean_reward", "fraction_of_oracle", "wall_s")
 """Columns of ``curves.csv``."""
@@ -71,21 +71,21 @@ class SeedRecord:
     best_step: int
     """Step of the best evaluation; the model of that step is confirmed and exported."""
     best_fraction: float
-    """Fraction of the oracle's reward that it reached on the held-out draws, by which it was chosen."""
+    """Fraction of the oracle's reward on the held-out draws; the best model is chosen by it."""
     confirmed_reward: float
-    """Its mean episode reward on the fresh draws."""
+    """Mean episode reward of the best model on the fresh draws."""
     confirmed_fraction: float
-    """The same over the oracle's there."""
+    """The same reward, as a fraction of the oracle's reward on these draws."""
     weights_sha256: str
 
     @property
     def steps(self) -> int:
-        """Decisions at the end."""
+        """Number of decisions at the end."""
         return self.curve[-1].step
 
     @property
     def wall_s(self) -> float:
-        """Seconds of the whole training."""
+        """Duration of the whole training, seconds."""
         return self.curve[-1].wall_s
 
     @property
@@ -94,7 +94,7 @@ class SeedRecord:
         return next((point for point in self.curve if point.fraction_of_oracle >= TARGET_FRACTION), None)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the record as data for JSON."""
         reached = self.reached
         return {
             "seed": self.seed,
@@ -110,28 +110,28 @@ class SeedRecord:
         }
 
     def line(self) -> str:
-        """As text."""
+        """Return the record as a line of text."""
         reached = self.reached
         when = "never" if reached is None else f"after {reached.wall_s:.0f} s ({reached.step:,} steps)"
         return (
             f"seed {self.seed}: {100 * self.confirmed_fraction:.1f} % of the oracle's reward on fresh draws, "
-            f"{100 * self.best_fraction:.1f} % on held-out ones; {100 * TARGET_FRACTION:.0f} % {when}; "
+            f"{100 * self.best_fraction:.1f} % on held-out draws; {100 * TARGET_FRACTION:.0f} % {when}; "
             f"{self.wall_s:.0f} s in all"
         )
 
 
 @dataclass(frozen=True)
 class Recording:
-    """All seeds of a configuration."""
+    """The record of all seeds of a configuration."""
 
     name: str
     seeds: tuple[SeedRecord, ...]
     held_out: dict[str, float]
     """The baselines' fractions of the oracle's reward on the draws of the curves."""
     confirmed: dict[str, float]
-    """The same on the fresh draws."""
+    """The baselines' fractions on the fresh draws."""
     chosen: SeedRecord
-    """The one that was asked for, or that of median confirmed reward; of an even number, the lower in the middle."""
+    """The exported seed: the user's choice, or the median by confirmed reward; for an even number, the lower middle."""
     exported: Exported
     curves_file: Path
     seeds_file: Path
@@ -150,27 +150,27 @@ def record(
     episodes: int = CONFIRMATION_EPISODES,
     export: int | None = None,
 ) -> Recording | None:
-    """Train every seed, confirm each, export the median one.
+    """Train every seed, measure each on fresh draws, export the median seed.
 
     Args:
-        config: What to train; its ``training.seed`` has no effect.
-        seeds: Different ones, in any order.
-        runs: Where the run directories ``NAME-SEED`` are, or will be.
-        out: The folder of the agent, where the record goes.
-        say: Told in lines how it goes.
-        display: Shows how a training goes.
-        command: The command that repeats the record, word by word.
-        device: To train on.
-        episodes: Fresh draws of the confirmation.
-        export: The seed to export; by default that of median reward.
+        config: The configuration; its ``training.seed`` has no effect.
+        seeds: Different seeds, in any order.
+        runs: Folder of the run directories ``NAME-SEED``.
+        out: The folder of the agent, for the record.
+        say: Called with lines about the progress.
+        display: Shows the progress of a training.
+        command: The command that repeats the record, as a list of words.
+        device: The device for training.
+        episodes: Number of fresh draws.
+        export: The seed to export; by default the seed of median reward.
 
     Returns:
         The record; None if a signal stopped a training, which the same call resumes.
 
     Raises:
         ConfigError: An argument is wrong, or the configuration lacks the oracle.
-        ResultsError: A run there was trained with another configuration, or is damaged.
-        PlatformError: Something cannot be written.
+        ResultsError: An existing run was trained with another configuration, or is damaged.
+        PlatformError: A file cannot be written.
     """
     ordered = _checked(config, seeds, episodes, export)
     each = {seed: runs / f"{config.name}-{seed}" for seed in ordered}
@@ -189,7 +189,7 @@ def record(
         say(row.line())
     median = median_seed(records)
     chosen = next((row for row in records if row.seed == export), median)
-    say(f"exporting seed {chosen.seed}, {'the median' if chosen is median else 'as asked for'}")
+    say(f"exporting seed {chosen.seed}, {'the median' if chosen is median else 'the chosen seed'}")
     exported = export_policy(chosen.run_dir, out / POLICY_FILE)
     made = Recording(
         name=exported.card.name,
@@ -226,13 +226,13 @@ def record(
 
 
 def median_seed(records: Sequence[SeedRecord]) -> SeedRecord:
-    """The record of median confirmed reward; of an even number, the lower of the two in the middle."""
+    """Return the record of median confirmed reward; for an even number, the lower of the middle two."""
     ranked = sorted(records, key=lambda one: (one.confirmed_reward, one.seed))
     return ranked[(len(ranked) - 1) // 2]
 
 
 def curves_text(records: Sequence[SeedRecord]) -> str:
-    """The text of ``curves.csv``: one row per evaluation, by seed and step."""
+    """Return the text of ``curves.csv``: one row per evaluation, by seed and step."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CURVE_COLUMNS)
@@ -245,20 +245,20 @@ def curves_text(records: Sequence[SeedRecord]) -> str:
 
 
 def _checked(config: TrainConfig, seeds: Sequence[int], episodes: int, export: int | None) -> list[int]:
-    """The seeds in order."""
+    """Check the arguments, and return the seeds in order."""
     if not seeds or len(set(seeds)) != len(seeds):
         raise ConfigError(
-            "wrong-count", f"seeds {shown(list(seeds))}", expected="one or more, each once", where="--seeds"
+            "wrong-count", f"seeds {shown(list(seeds))}", expected="at least one, each once", where="--seeds"
         )
     if ORACLE not in config.evaluation.baselines:
         raise ConfigError(
             "key-missing",
             f"baselines {', '.join(config.evaluation.baselines) or 'none'}",
             where="evaluation.baselines",
-            expected=f"{ORACLE} among them: rewards are recorded as fractions of its",
+            expected=f"{ORACLE} among them: rewards are recorded as fractions of its reward",
         )
     if episodes < 1:
-        raise ConfigError("out-of-range", f"{episodes} episodes", where="episodes", expected="one or more")
+        raise ConfigError("out-of-range", f"{episodes} episodes", where="episodes", expected="at least one")
     if export is not None and export not in seeds:
         raise ConfigError(
             "unknown-choice", f"seed {export}", expected=f"one of {', '.join(map(str, seeds))}", where="--export"
@@ -274,7 +274,7 @@ def _train_one(
     command: Sequence[str],
     device: str,
 ) -> bool:
-    """Bring one run to its end; returns whether it is there."""
+    """Complete one run, and return whether it is complete."""
     run, training = RunDirectory(place), config.training
     begun = run.config.is_file()
     if begun:
@@ -282,10 +282,10 @@ def _train_one(
         if changed:
             raise ResultsError(
                 "runs-differ",
-                f"the run there was trained with another configuration ({'; '.join(changed[:6])})",
+                f"the existing run was trained with another configuration ({'; '.join(changed[:6])})",
                 where=str(place),
-                expected=f"that of {config.name} with seed {training.seed}",
-                hint="record into another directory with --runs, or remove the run",
+                expected=f"the configuration {config.name} with seed {training.seed}",
+                hint="name another folder with --runs, or remove the run",
             )
         if (run.final / CARD).is_file() and read_card(run, "final").get("step", 0) >= training.steps:
             say(f"seed {training.seed}: trained already")
@@ -297,13 +297,13 @@ def _train_one(
 
 
 def _essence(config: TrainConfig) -> dict[str, Any]:
-    """All that decides what a record says of a seed."""
+    """Return the settings that decide the record of a seed."""
     shown_as = {name: getattr(config, name).model_dump(mode="json") for name in ("deployment", "style")}
     return {**config.fixed(), **shown_as, "steps": config.training.steps}
 
 
 def _fractions(measured: Baselines) -> dict[str, float]:
-    """Fractions of the oracle's reward, of all schemes but itself."""
+    """Return the rewards of all other schemes as fractions of the oracle's reward."""
     return {name: _fraction(measured, reward) for name, reward in measured.rewards.items() if name != ORACLE}
 
 
@@ -313,7 +313,7 @@ def _fraction(measured: Baselines, reward: float) -> float:
         raise ResultsError(
             "out-of-range",
             f"the oracle's mean reward is {measured.rewards.get(ORACLE, float('nan')):.4g}",
-            expected="one above zero, so that others are fractions of it",
+            expected="a reward above zero: other rewards are fractions of it",
             hint="add a term to the reward that the scheme can increase",
         )
     return fraction
@@ -325,7 +325,7 @@ def _fraction(measured: Baselines, reward: float) -> float:
 def _seed_record(seed: int, place: Path, reward: float, fresh: Baselines) -> SeedRecord:
     run = RunDirectory(place)
     card = read_card(run)
-    # First, since it says why the curve has no fractions.
+    # Call this first: its error explains missing fractions in the curve.
     best_fraction = _fraction(Baselines(**card["baselines"]), float(card["mean_reward"]))
     return SeedRecord(
         seed=seed,
@@ -340,7 +340,7 @@ def _seed_record(seed: int, place: Path, reward: float, fresh: Baselines) -> See
 
 
 def read_curve(run: RunDirectory) -> tuple[CurvePoint, ...]:
-    """The evaluations of a run, with the time at which each was done.
+    """Return the evaluations of a run, with their times.
 
     Raises:
         ResultsError: The run's tables cannot be read.
@@ -361,7 +361,7 @@ def read_curve(run: RunDirectory) -> tuple[CurvePoint, ...]:
 
 
 def _machines(each: Mapping[int, Path]) -> list[dict[str, Any]]:
-    """Machine, versions and commit, with the seeds that were trained there."""
+    """Return machine, versions and commit, with the seeds that were trained there."""
     found: list[dict[str, Any]] = []
     for seed, place in each.items():
         maker = RunDirectory(place).read_json(place / "versions.json")

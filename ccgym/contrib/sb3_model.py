@@ -1,6 +1,6 @@
-"""A model of Stable-Baselines3, trained in our environments without `train.py`: ``model.save("model.zip")``.
+"""A model of Stable-Baselines3, trained in ccgym's environments without `train.py`: ``model.save("model.zip")``.
 
-It is read by SB3 itself, which unpickles what is in the file: only files of trusted origin should be read so.
+SB3 itself reads the file and unpickles its content: read only files from trusted sources.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ccgym.training.streams import generators_kept
 from ccgym.training.torch_policy import Exportable, Normalizer, TorchPolicy, exportable, one_thread, require_plain
 
 ALGORITHMS: Final[Mapping[str, type[BaseAlgorithm]]] = {"ppo": PPO, "a2c": A2C, "sac": SAC, "td3": TD3}
-"""Classes of models that can be exported, by the words of ``--algorithm``."""
+"""Classes of models that can be exported, by the values of ``--algorithm``."""
 
 _MARKS: Final = {
     "sac": {"target_entropy"},
@@ -45,7 +45,7 @@ _MARKS: Final = {
     "ppo": {"clip_range", "gae_lambda"},
     "a2c": {"gae_lambda", "normalize_advantage"},
 }
-"""What only the files of an algorithm say, of those that stand before it in this order."""
+"""Entries that identify the algorithm of a file; algorithms are checked in this order."""
 
 _NOT_NEEDED: Final = {
     "learning_rate": 0.0,
@@ -56,7 +56,7 @@ _NOT_NEEDED: Final = {
     "_last_episode_starts": None,
     "_last_original_obs": None,
 }
-"""Parts of a model that acting does not need; of another Python's version they could not be read."""
+"""Parts of a model that are not needed for decisions; they might be unreadable if from another version of Python."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +67,13 @@ class PlainModel:
     algorithm: str
     model: BaseAlgorithm
     statistics: dict[str, Any] | None
-    """How features are normalized: see :func:`ccgym.training.normalizer.observation_statistics`."""
+    """Statistics for the normalization of features: :func:`ccgym.training.normalizer.observation_statistics`."""
 
     def exportable(self) -> Exportable:
-        """Its policy.
+        """Return the policy of the model.
 
         Raises:
-            ConfigError: It has parts that cannot be exported.
+            ConfigError: The policy has parts that cannot be exported.
         """
         policy: Any = self.model.policy
         if not isinstance(policy, (SACPolicy, TD3Policy)):
@@ -82,7 +82,7 @@ class PlainModel:
 
 
 class OffPolicy(TorchPolicy):
-    """The actor of SAC, TD3 or DDPG, its actions stretched to the box."""
+    """The actor of SAC, TD3 or DDPG, with its actions scaled to the bounds."""
 
     @override
     def _layers(self, policy: Any) -> list[nn.Module]:
@@ -106,7 +106,7 @@ class OffPolicy(TorchPolicy):
 
 
 def _stretching(policy: BasePolicy) -> list[nn.Module]:
-    """From −1 … 1 to the bounds of the action, as SB3's ``unscale_action``."""
+    """Return layers that scale −1 … 1 to the bounds of the action, like SB3's ``unscale_action``."""
     space = policy.action_space
     assert isinstance(space, spaces.Box)
     low, high = space.low.astype(np.float64), space.high.astype(np.float64)
@@ -125,13 +125,13 @@ def load_sb3(
     """Read a model.
 
     Args:
-        file: What ``model.save`` wrote.
-        config: The configuration whose environment the model was trained in.
-        algorithm: One of :data:`ALGORITHMS`; by default what the file says.
-        normalize: What ``VecNormalize.save`` wrote, if the model was trained behind one.
+        file: A file from ``model.save``.
+        config: The configuration with the environment of the training.
+        algorithm: One of :data:`ALGORITHMS`; by default as in the file.
+        normalize: A file from ``VecNormalize.save``, if the model was trained with ``VecNormalize``.
 
     Raises:
-        ConfigError: It is a model of another algorithm, or of another agent than the configuration's.
+        ConfigError: The model has another algorithm, or another agent than the configuration's.
         ResultsError: The file is missing or damaged.
     """
     name = algorithm or _algorithm_of(file)
@@ -149,26 +149,26 @@ def load_sb3(
 
 
 def _algorithm_of(file: Path) -> str:
-    """The algorithm by what the file says of its settings."""
+    """Return the algorithm, identified by the settings in the file."""
     try:
         with zipfile.ZipFile(file) as archive:
             keys = set(json.loads(archive.read("data")))
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise _unreadable(file, what_is_damaged(error), "a file that SB3's model.save wrote") from None
+        raise _unreadable(file, what_is_damaged(error), "a file from SB3's model.save") from None
     for name, marks in _MARKS.items():
         if marks <= keys:
             return name
     raise ConfigError(
         "policy-unsuitable",
-        "a model of an algorithm that is not known",
+        "a model of an unknown algorithm",
         where=str(file),
         expected=f"a model of {', '.join(ALGORITHMS).upper()}",
-        hint="if it is a class derived from one of them, say which with --algorithm",
+        hint="if its class is derived from one of them, name the base with --algorithm",
     )
 
 
 def _require_spaces(file: Path, model: BaseAlgorithm, config: TrainConfig) -> None:
-    """Raise unless the model observes and does what the configuration's agent does."""
+    """Raise unless observation and action of the model fit the configuration's agent."""
     env = SB3LinkVecEnv(1, Settings.of(config.environment, config.agent))
     try:
         pairs = (
@@ -181,8 +181,8 @@ def _require_spaces(file: Path, model: BaseAlgorithm, config: TrainConfig) -> No
                     "shape-mismatch",
                     f"the model {verb} {_words(found)}",
                     where=str(file),
-                    expected=f"{_words(expected)}, as the agent of {config.name} has it",
-                    hint="give the configuration that it was trained with; wrappers that change observations or "
+                    expected=f"{_words(expected)}, as in the agent of {config.name}",
+                    hint="use the configuration of its training; wrappers that change observations or "
                     "actions cannot be exported",
                 )
     finally:
@@ -202,8 +202,8 @@ def _words(space: object) -> str:
 
 
 def _statistics(file: Path, model: BaseAlgorithm) -> dict[str, Any] | None:
-    """How a saved ``VecNormalize`` normalizes features."""
-    expected = "a file that SB3's VecNormalize.save wrote"
+    """Return the statistics of a saved ``VecNormalize``."""
+    expected = "a file from SB3's VecNormalize.save"
     try:
         normalizer = pickle.loads(read_bytes(file, MAX_MODEL_BYTES))
     except (*DAMAGE, ImportError) as error:
@@ -216,8 +216,8 @@ def _statistics(file: Path, model: BaseAlgorithm) -> dict[str, Any] | None:
             "shape-mismatch",
             f"statistics of {len(statistics['mean'])} features",
             where=str(file),
-            expected=f"{_words(model.observation_space)}, as the model observes",
-            hint="give the statistics that were saved together with the model",
+            expected=f"{_words(model.observation_space)}, as in the model's observation",
+            hint="use the statistics that were saved with the model",
         )
     return statistics
 
@@ -228,5 +228,5 @@ def _unreadable(file: Path, found: str, expected: str) -> ResultsError:
         found,
         where=str(file),
         expected=expected,
-        hint="save it again with SB3, or give another file",
+        hint="save it again with SB3, or use another file",
     )

@@ -1,4 +1,4 @@
-"""Which checkout of ccgym runs."""
+"""The checkout of ccgym that is running."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 @cache
 def git_summary() -> str:
-    """``branch: main @ SHA`` of the checkout that runs, and its changed files, as Pantheon's metadata have it.
+    """Return ``branch: main @ SHA`` of the running checkout, and its changed files, as in Pantheon's metadata.
 
-    An installed package has no checkout; then it says which version of ccgym ran.
+    For an installed package without a checkout, return the version of ccgym.
     """
     from ccgym import _core
 

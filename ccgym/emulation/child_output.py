@@ -1,4 +1,4 @@
-"""What a child process writes, kept within bounds: it may be a program of others, or run on another machine."""
+"""Limited output of a child process, which may be an external program, or run on another machine."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import time
 from typing import Final
 
 KEPT: Final = 64 * 2**10
-"""Bytes kept of the beginning, and as many of the end."""
+"""Number of bytes kept from the beginning, and the same number from the end."""
 
 _AT_ONCE: Final = 2**16
 _FLOOD: Final = 2**20
-"""A child that has written more is read slowly, so that it does not keep a processor busy."""
+"""After this number of bytes, the output is read slowly, so that the child does not keep a processor busy."""
 _PAUSE_S: Final = 0.01
 _TURN_MS: Final = 200
 
 
 class ChildOutput:
-    """A pipe that a child writes to. A thread empties it, so that the child does not wait for its reader.
+    """A pipe that a child writes to. A thread empties it, so that the child never waits for a reader.
 
-    Call :meth:`begun` once the child has inherited :attr:`fd`, and :meth:`close` at the end.
+    Call :meth:`begun` after the child has inherited :attr:`fd`, and :meth:`close` at the end.
     """
 
     def __init__(self) -> None:
@@ -33,13 +33,13 @@ class ChildOutput:
         threading.Thread(target=self._empty, daemon=True).start()
 
     def begun(self) -> None:
-        """The child has its end of the pipe: give up ours, so that the pipe ends with the child."""
+        """Close this process's write end after the child has inherited it, so that the pipe ends with the child."""
         if self._held:
             self._held = False
             os.close(self.fd)
 
     def read(self) -> bytes:
-        """What was written so far; of much of it the beginning and the end, with a line between that says so."""
+        """Return the output so far. For long output, return its beginning and end, with a note between them."""
         for _ in range(_FLOOD // _AT_ONCE):
             if not self._take():
                 break
@@ -49,7 +49,7 @@ class ChildOutput:
             return bytes(self._head + between + self._tail)
 
     def close(self) -> None:
-        """Read no more; what was kept stays."""
+        """Stop reading; the kept output remains."""
         self.begun()
         with self._lock:
             if self._open:
@@ -57,7 +57,7 @@ class ChildOutput:
                 os.close(self._source)
 
     def _take(self) -> bool:
-        """Read what is there; False if nothing is, or there is nothing more to come."""
+        """Read the available output; return False if there is none, or the output has ended."""
         with self._lock:
             if not self._open:
                 return False
@@ -75,7 +75,7 @@ class ChildOutput:
     def _empty(self) -> None:
         waiting = select.poll()
         waiting.register(self._source, select.POLLIN)
-        # The descriptor may be closed, and its number taken again, while this waits: then reading is refused.
+        # The descriptor may be closed, and its number reused, during the wait: then reading is refused.
         while self._open:
             found = waiting.poll(_TURN_MS)
             if found and not self._take() and self._open:

@@ -1,7 +1,7 @@
-"""The environment's end of the sockets over which it decides for the learning flows of a run.
+"""The environment's end of the sockets for its decisions about the learning flows of a run.
 
-The environment listens on a Unix socket in a folder of its own; the sender of each learning flow connects to it, from
-whatever network namespace it is in. ``crates/ccgym-net/proto/control.proto`` says what the messages mean.
+The environment listens on a Unix socket in a private folder. The sender of each learning flow connects to it, from
+any network namespace. ``crates/ccgym-net/proto/control.proto`` describes the messages.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ccgym.errors import PlatformError, RealPathError
 VERSION: Final = 1
 
 MAX_PATH: Final = 100
-"""Bytes of a socket's path; the kernel takes 107."""
+"""Maximum length of a socket's path, bytes; the kernel accepts 107."""
 
 MAX_MESSAGE: Final = 1 << 20
-"""Bytes of a message; longer ones are not ours."""
+"""Maximum length of a message, bytes; longer messages are not from ccgym."""
 
 MAX_LENGTH_BYTES: Final = 4
-"""Bytes of the varint before a message: its length."""
+"""Maximum length of the varint before a message, bytes; it contains the length of the message."""
 
 Message: TypeAlias = Hello | Interval | Ended
 
@@ -35,7 +35,7 @@ WHERE: Final = "the sender's control socket"
 
 
 class Server:
-    """Where the senders of a run connect: a socket in a private folder, which :meth:`close` removes."""
+    """The server for the senders of a run: a socket in a private folder, which :meth:`close` removes."""
 
     def __init__(self) -> None:
         require_linux()
@@ -52,25 +52,25 @@ class Server:
                 "socket-failed",
                 f"the control socket cannot be made: {error}",
                 where=os.fspath(self.path),
-                expected="a folder for temporary files that can hold sockets",
-                hint="set TMPDIR to another one",
+                expected="a folder for temporary files that can contain sockets",
+                hint="set TMPDIR to another folder",
             ) from None
 
     def accept(self, timeout_s: float) -> Connection | None:
-        """The next sender that connects; None if none does in time."""
+        """Return the next sender that connects; None if no sender connects in time."""
         if not wait_for([self._socket], timeout_s):
             return None
         accepted, _ = self._socket.accept()
         return Connection(accepted)
 
     def close(self) -> None:
-        """Listen no more; connections stay."""
+        """Stop listening; connections remain."""
         self._socket.close()
         self._directory.cleanup()
 
 
 class Connection:
-    """One learning flow's sender."""
+    """The connection to the sender of one learning flow."""
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
@@ -79,16 +79,16 @@ class Connection:
         self._open = True
 
     def fileno(self) -> int:
-        """For polling."""
+        """Return the file descriptor, for polling."""
         return self._socket.fileno()
 
     @property
     def is_open(self) -> bool:
-        """Whether the sender may still say something that has not been received."""
+        """Whether further messages of the sender are possible."""
         return self._open
 
     def receive(self) -> None:
-        """Take what has come, without waiting; :meth:`next` has it.
+        """Read the available bytes without waiting; :meth:`next` returns their messages.
 
         Raises:
             RealPathError: The socket fails.
@@ -108,10 +108,10 @@ class Connection:
                 self._open = False
 
     def next(self) -> Message | None:
-        """The next message, if all of it has been received.
+        """Return the next message, if it has been received completely.
 
         Raises:
-            RealPathError: What came is not a message.
+            RealPathError: The received bytes are not a message.
         """
         head = self._bytes[:MAX_LENGTH_BYTES]
         length = start = 0
@@ -135,7 +135,7 @@ class Connection:
         return _content(body)
 
     def act(self, interval: Interval, values: Iterable[float]) -> None:
-        """Decide, for an interval that has closed."""
+        """Send the decision for an interval that has ended."""
         self._say(ToSender(action=Action(sequence=interval.sequence, time_ns=interval.time_ns, values=values)))
 
     def stop(self) -> None:
@@ -150,22 +150,22 @@ class Connection:
                 try:
                     data = data[self._socket.send(data) :]
                 except BlockingIOError:
-                    # A sender reads at once; if this one does not, it is the run process that has stalled.
+                    # A sender reads immediately; if it does not, the run process has stalled.
                     if not select.select([], [self._socket], [], 10.0)[1]:
                         raise RealPathError("run-stalled", "the sender does not read", where=WHERE) from None
         except (BrokenPipeError, ConnectionResetError):
-            pass  # what it said last, or that it said nothing, is yet to be received
+            pass  # its last message, if any, has not been received yet
         except OSError as error:
             raise RealPathError("socket-failed", str(error), where=WHERE) from None
 
     def close(self) -> None:
-        """Hang up: the flow then ends."""
+        """Close the connection: the flow then ends."""
         self._open = False
         self._socket.close()
 
 
 def wait_for(sources: Sequence[Connection | socket.socket], timeout_s: float) -> bool:
-    """Wait until one of these has something to receive; whether one has."""
+    """Wait until one of these has data to receive, and return whether one has."""
     poll = select.poll()
     for source in sources:
         poll.register(source.fileno(), select.POLLIN)
@@ -185,7 +185,7 @@ def _content(body: bytes) -> Message:
             "protocol-error",
             "a message without content",
             where=WHERE,
-            hint="is it the same version of ccgym at both ends?",
+            hint="use the same version of ccgym at both ends",
         )
     content: Message = getattr(message, which)
     return content
@@ -201,6 +201,6 @@ def _varint(number: int) -> bytes:
 
 
 def _short_folder() -> str | None:
-    """A folder for the socket whose path leaves room; None is the usual one."""
+    """Return a folder with a short path for the socket; None is the default folder."""
     usual = tempfile.gettempdir()
     return None if len(os.fsencode(usual)) <= MAX_PATH - len("/ccgym-env-01234567/control") else "/tmp"

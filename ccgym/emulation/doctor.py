@@ -1,4 +1,4 @@
-"""What this machine can do: the findings of the native check, each with its remedy."""
+"""The support of this machine for real packets: the findings of the native check, each with its remedy."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from ccgym.emulation import process, quic
 from ccgym.errors import PlatformError, RealPathError, shown
 
 Status: TypeAlias = Literal["ok", "warn", "missing"]
-"""``ok``: works. ``warn``: works with limits. ``missing``: what needs it does not work."""
+"""``ok``: works. ``warn``: works with limits. ``missing``: features that need it do not work."""
 
 NEEDED: Final = frozenset({"rights", "path", "capacity of an emulated path"})
-"""Findings without which neither the emulated path nor a tunnel between two machines can work at all."""
+"""Findings that both the emulated path and a tunnel between two machines require."""
 
 MAHIMAHI_NEEDED: Final = frozenset({"mahimahi", "mahimahi shells"})
-"""Findings without which mahimahi cannot."""
+"""Findings that mahimahi requires."""
 
 TIMEOUT_S: Final = 60.0
-"""How long the check may take, seconds; it measures jitter and capacity for some of them."""
+"""Maximum duration of the check, seconds; it measures jitter and capacity for some seconds."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
-    """What, such as ``mahimahi``."""
+    """Name of the checked feature, such as ``mahimahi``."""
     status: Status
-    """How it is."""
+    """State of the feature."""
     found: str = ""
-    """What was found, with numbers where it was measured."""
+    """Description of the result, with measured numbers if there are any."""
     remedy: str = ""
-    """What to do about it; empty where nothing is to be done."""
+    """Action that solves the problem; empty if there is no problem."""
 
 
 def examine(*, measure: bool = True) -> list[Finding]:
-    """Look at this machine, in a process of its own.
+    """Check this machine, in a separate process.
 
     Args:
-        measure: Also what takes some seconds: timers, and what an emulated path carries.
+        measure: Whether to also measure for some seconds: timers, and the maximum rate of an emulated path.
 
     Raises:
         RealPathError: The check itself failed.
@@ -62,21 +62,21 @@ def examine(*, measure: bool = True) -> list[Finding]:
 
 
 def obstacle(backend: str, findings: Iterable[Finding]) -> Finding | None:
-    """The finding for which a backend cannot work here at all; None if nothing stands in its way.
+    """Return the finding that prevents a backend from working here; None if there is no such finding.
 
     Args:
         backend: ``emulated``, ``mahimahi`` or ``remote``.
-        findings: What was found.
+        findings: All findings.
     """
     needed = MAHIMAHI_NEEDED if backend == "mahimahi" else NEEDED
     return next((one for one in findings if one.name in needed and one.status == "missing"), None)
 
 
 def require(backend: str) -> None:
-    """Make sure that a backend can work here.
+    """Check that a backend can work here.
 
     Raises:
-        PlatformError: It cannot; the message has the remedy.
+        PlatformError: It cannot; the message contains the remedy.
     """
     found = obstacle(backend, examine(measure=False))
     if found is not None:
@@ -85,5 +85,5 @@ def require(backend: str) -> None:
             f"{found.name}: {found.found}",
             where=f"backend {backend}",
             expected="a machine on which it works",
-            hint=found.remedy or "`ccgym doctor` tells what this machine can do",
+            hint=found.remedy or "run `ccgym doctor` to see what this machine supports",
         )

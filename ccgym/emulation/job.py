@@ -1,6 +1,6 @@
-"""Jobs: what a process with real packets gets, as one JSON document (``crates/ccgym-net/src/job.rs``).
+"""Jobs: the input of a process with real packets, as one JSON document (``crates/ccgym-net/src/job.rs``).
 
-This module imports nothing that is slow: ``ccgym shell`` uses it in every start.
+This module imports only fast modules: ``ccgym shell`` uses it in every start.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ccgym.errors import CcgymError, PlatformError
 
 
 class Memory:
-    """A file without a name: it exists while a process holds its descriptor."""
+    """A file without a name: it exists while a process has its descriptor open."""
 
     def __init__(self, name: str, content: bytes = b"") -> None:
         require_linux()
@@ -27,22 +27,22 @@ class Memory:
 
     @property
     def path(self) -> str:
-        """How this process opens it; and a child, which has it under the same number."""
+        """Path to open the file, in this process and in a child, where the descriptor has the same number."""
         return f"/proc/self/fd/{self.fd}"
 
     def read(self) -> bytes:
-        """All its content; nothing after it was closed."""
+        """Return the whole content; empty after the file was closed."""
         return Path(self.path).read_bytes() if self._open else b""
 
     def close(self) -> None:
-        """Close its descriptor."""
+        """Close the descriptor."""
         if self._open:
             self._open = False
             os.close(self.fd)
 
 
 def require_linux() -> None:
-    """Raise :class:`PlatformError` where there can be no process that meets real packets."""
+    """Raise :class:`PlatformError` if this system does not support processes with real packets."""
     if sys.platform != "linux":
         raise PlatformError(
             "capability-missing",
@@ -54,25 +54,25 @@ def require_linux() -> None:
 
 
 def memory(kind: str, fields: Mapping[str, Any]) -> Memory:
-    """A job in memory.
+    """Return a job as a file in memory.
 
     Args:
         kind: ``shell``, ``sender``, ``receiver``, ``run`` or ``doctor``.
-        fields: What that job gets.
+        fields: Input of the job.
     """
     return Memory("job", json.dumps({kind: fields}).encode())
 
 
 def command(job: Memory) -> list[str]:
-    """The command line of a process of this very ccgym that does a job. It must inherit the job's descriptor."""
+    """Return the command line of a process for a job, with this ccgym. It must inherit the job's descriptor."""
     return [sys.executable, str(Path(__file__).resolve().with_name("__main__.py")), str(job.fd)]
 
 
 def become(kind: str, fields: Mapping[str, Any]) -> NoReturn:
-    """Replace this process by one that does a job, so that exit status, signals and terminal are the job's.
+    """Replace this process by a process for a job, which has the exit status, the signals and the terminal.
 
     Raises:
-        CcgymError: It cannot be started.
+        CcgymError: The process cannot be started.
     """
     job = memory(kind, fields)
     line = command(job)
@@ -88,7 +88,7 @@ def become(kind: str, fields: Mapping[str, Any]) -> NoReturn:
 
 
 def environment_at_start() -> dict[bytes, bytes]:
-    """The environment that this process was started with; Python and libraries add variables of their own."""
+    """Return the environment at the start of this process, without variables that Python and libraries add."""
     try:
         entries = Path("/proc/self/environ").read_bytes().split(b"\0")
     except OSError:

@@ -1,4 +1,4 @@
-"""The kernel's congestion controls: their names, and which of them this kernel lets us use."""
+"""The kernel's congestion controls: their names, and which of them can be used with this kernel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 AVAILABLE_FILE: Final = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-"""What the kernel has loaded."""
+"""File with the loaded congestion controls."""
 
 LABELS: Final = {
     "bbr": "BBR",
@@ -35,19 +35,19 @@ LABELS: Final = {
     "westwood": "Westwood+",
     "yeah": "YeAH",
 }
-"""Labels of the algorithms that kernels are known to have."""
+"""Labels of the known algorithms of kernels."""
 
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,14}")
-"""What a name looks like (the kernel's limit is 15 characters)."""
+"""Pattern of a name (the kernel's limit is 15 characters)."""
 
 
 def label(algorithm: str) -> str:
-    """The label: ``TCP BBR (kernel)``."""
+    """Return the label: ``TCP BBR (kernel)``."""
     return f"TCP {LABELS.get(algorithm, algorithm)} (kernel)"
 
 
 def available() -> tuple[str, ...]:
-    """The algorithms that this kernel has loaded, in its own order; none where the kernel does not say."""
+    """Return the loaded algorithms, in the kernel's order; empty if the kernel does not list them."""
     try:
         return tuple(AVAILABLE_FILE.read_text(encoding="ascii").split())
     except (OSError, UnicodeDecodeError):
@@ -56,15 +56,15 @@ def available() -> tuple[str, ...]:
 
 @cache
 def why_unavailable(algorithm: str) -> str | None:
-    """Why flows cannot run this algorithm here; None if they can.
+    """Return the reason why flows cannot use this algorithm here; None if they can.
 
-    It is tried on a socket, since the kernel loads some modules only when they are asked for.
+    It is tried on a socket, since the kernel loads some modules only when they are requested.
     """
     loaded = available()
     if algorithm in loaded or _can_be_set(algorithm):
         return None
-    has = f"it has {', '.join(loaded)}" if loaded else "it does not say which it has"
-    return f"this kernel has no {algorithm} ({has}; `modprobe tcp_{algorithm}` loads it where it is built)"
+    has = f"it has {', '.join(loaded)}" if loaded else "it does not list its algorithms"
+    return f"this kernel has no {algorithm} ({has}; `modprobe tcp_{algorithm}` loads it if it is built)"
 
 
 def _can_be_set(algorithm: str) -> bool:

@@ -1,4 +1,4 @@
-"""A path as mahimahi's shells, and whether its programs are installed."""
+"""Convert a path to mahimahi's shells, and check that its programs are installed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ccgym.units import Nanoseconds
 
 
 def require_programs(shells: Iterable[Sequence[str]]) -> None:
-    """Make sure that these shells are installed.
+    """Check that these shells are installed.
 
     Raises:
-        PlatformError: One is not.
+        PlatformError: A shell is not installed.
     """
     require_linux()
     missing = [name for name in dict.fromkeys(shell[0] for shell in shells) if shutil.which(name) is None]
@@ -26,15 +26,15 @@ def require_programs(shells: Iterable[Sequence[str]]) -> None:
             f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed",
             where="backend mahimahi",
             expected="mahimahi's programs in a folder of $PATH",
-            hint="`ccgym doctor` says how to get them; --backend emulated runs the same path without them",
+            hint="run `ccgym doctor` to see how to install them; --backend emulated runs the same path without them",
         )
 
 
 def mahimahi_shells(path: NetworkPath, duration_ns: int) -> tuple[tuple[str, ...], ...]:
-    """The path as mahimahi's shells, with real files; traces made of rates last a run of ``duration_ns``.
+    """Return the path as mahimahi's shells, with real files; traces made from rates are ``duration_ns`` long.
 
     Raises:
-        ConfigError: It cannot be expressed.
+        ConfigError: mahimahi cannot express the path.
     """
     duration = Nanoseconds(max(duration_ns, DEFAULT_DURATION_NS))
     try:
@@ -45,5 +45,5 @@ def mahimahi_shells(path: NetworkPath, duration_ns: int) -> tuple[tuple[str, ...
             error.found,
             where=f"backend mahimahi: {error.where}" if error.where else "backend mahimahi",
             expected=error.expected,
-            hint=error.hint or "the backend emulated takes every path",
+            hint=error.hint or "use the backend emulated, which accepts every path",
         ) from None

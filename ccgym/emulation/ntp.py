@@ -1,4 +1,4 @@
-"""How far this machine's clock is off, asked of a time server by SNTP (RFC 4330)."""
+"""Measure the offset of this machine's clock to a time server by SNTP (RFC 4330)."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from ccgym.errors import RealPathError, shown
 
 PORT: Final = 123
 TRIES: Final = 3
-"""Questions; the answer that came back fastest counts, since half its round trip bounds its error."""
+"""Number of requests; the fastest answer counts, since half of its round-trip time bounds its error."""
 TIMEOUT_S: Final = 2.0
-"""How long an answer may take, seconds."""
+"""Maximum time for an answer, seconds."""
 COARSE_S: Final = 0.1
-"""Maximum error of the time for which a server says that it kept a question, seconds: some clocks have long ticks."""
+"""Maximum error of the server's reported processing time of a request, seconds: some clocks have long ticks."""
 
 _PACKET: Final = struct.Struct("!BBbb11I")
 _REQUEST: Final = 0x23
 """No leap warning, version 4, mode 3: a client."""
 _SERVER_MODE: Final = 4
 _EPOCH_S: Final = 2_208_988_800
-"""From 1900, where NTP's time begins, to 1970, seconds."""
+"""Seconds from 1900, the start of NTP's time, to 1970."""
 _ERA_S: Final = 2**32
-"""After so many seconds NTP's time begins again: first in 2036."""
+"""Seconds after which NTP's time starts again at 0: first in 2036."""
 
 
 def clock_offset_s(server: str, port: int = PORT) -> float:
-    """What has to be added to this machine's time to get the server's, seconds.
+    """Return the time to add to this machine's clock to get the server's time, seconds.
 
     Args:
         server: Name or address.
         port: Its UDP port.
 
     Raises:
-        RealPathError: It does not answer, or not with a time.
+        RealPathError: The server does not answer, or its answer contains no time.
     """
     where = f"time server {server}"
     answers, failure = [], ""
@@ -51,14 +51,14 @@ def clock_offset_s(server: str, port: int = PORT) -> float:
             "no-answer",
             failure,
             where=where,
-            expected=f"one answer to {TRIES} questions over UDP port {port}",
-            hint="is it a time server, and does a firewall let it answer?",
+            expected=f"one answer to {TRIES} requests over UDP port {port}",
+            hint="check that it is a time server, and that no firewall blocks its answers",
         )
     return min(answers)[1]
 
 
 def _ask(server: str, port: int) -> tuple[float, float]:
-    """Round trip and offset, seconds."""
+    """Return round-trip time and offset, seconds."""
     family, kind, protocol, _, address = socket.getaddrinfo(server, port, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind, protocol) as asking:
         asking.settimeout(TIMEOUT_S)
@@ -67,7 +67,7 @@ def _ask(server: str, port: int) -> tuple[float, float]:
         mark = _timestamp(sent_s)
         asking.send(_PACKET.pack(_REQUEST, 0, 0, 0, *[0] * 9, *mark))
         while True:
-            # Answers to other questions do not extend the timeout.
+            # Answers to other requests do not extend the timeout.
             if (left_s := begun + TIMEOUT_S - time.monotonic()) <= 0:
                 raise TimeoutError("timed out")
             asking.settimeout(left_s)
@@ -76,7 +76,7 @@ def _ask(server: str, port: int) -> tuple[float, float]:
             if len(answer) < _PACKET.size:
                 raise ValueError(f"{len(answer)} bytes")
             flags, stratum, _, _, *words = _PACKET.unpack_from(answer)
-            if tuple(words[5:7]) == mark:  # Not the late answer to an earlier question.
+            if tuple(words[5:7]) == mark:  # Not the late answer to an earlier request.
                 break
     received_s, replied_s = (_seconds(words[place], words[place + 1], sent_s) for place in (7, 9))
     if flags & 7 != _SERVER_MODE or not 1 <= stratum <= 15 or not words[9]:
@@ -92,6 +92,6 @@ def _timestamp(epoch_s: float) -> tuple[int, int]:
 
 
 def _seconds(whole: int, fraction: int, near_s: float) -> float:
-    """Seconds since 1970, in the era in which this machine's clock is."""
+    """Return seconds since 1970, in the same NTP era as this machine's clock."""
     epoch_s = whole - _EPOCH_S + fraction / 2**32
     return epoch_s + _ERA_S * round((near_s - epoch_s) / _ERA_S)

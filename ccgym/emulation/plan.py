@@ -1,4 +1,4 @@
-"""What a run process gets: the simulator's own specification, and the files that it refers to."""
+"""The input of a run process: the simulator's specification, and the files that it refers to."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from ccgym.errors import ConfigError
 
 @dataclass(frozen=True)
 class PolicyFiles:
-    """A policy that a flow of the run decides by."""
+    """The files of a policy that controls a flow of the run."""
 
     onnx: Path
     card: Path
-    """Its card, which says what the network's numbers mean."""
+    """Its card, which describes the network's inputs and outputs."""
 
 
 @dataclass(frozen=True)
 class TunnelEnd:
-    """One end of the tunnel between two machines. Senders run at one, receivers at the other."""
+    """One end of the tunnel between two machines. Senders run at one end, receivers at the other."""
 
     end: Literal["senders", "receivers"]
     secret: str
-    """32 hexadecimal digits, drawn for the run, that only its two ends know."""
+    """Secret of the two ends: 32 hexadecimal digits, drawn for the run."""
     listen: str | None = None
-    """``ADDRESS:PORT`` on which it waits for the other end; port 0: any, which it then tells."""
+    """``ADDRESS:PORT`` on which it waits for the other end; port 0: any port, which it then reports."""
     connect: str | None = None
-    """``ADDRESS:PORT`` of the other end, if that one waits. Exactly one of the two is given."""
+    """``ADDRESS:PORT`` of the other end, if the other end waits. Exactly one of ``listen`` and ``connect`` is given."""
     interface: str | None = None
     """The network device that the tunnel is bound to."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A run with real packets. Which packets there will be is decided by the clock, everything else is here."""
+    """The plan of a run with real packets. It defines everything except the packets, which depend on the clock."""
 
     spec: Mapping[str, Any]
-    """The specification as the simulator takes it (``crates/ccgym-run/src/spec.rs``)."""
+    """The specification in the simulator's format (``crates/ccgym-run/src/spec.rs``)."""
     traces: Mapping[str, Path] = field(default_factory=dict)
     """Files of the traces that it names."""
     policies: Mapping[str, PolicyFiles] = field(default_factory=dict)
@@ -53,15 +53,15 @@ class Plan:
     python: Mapping[str, PythonSource] = field(default_factory=dict)
     """The schemes in Python that it names."""
     programs: Mapping[int, ProgramWords] = field(default_factory=dict)
-    """The programs of flows that are such, by the index of the flow."""
+    """The external programs of flows, by the index of the flow."""
     agent: Mapping[str, Any] | None = None
-    """The agent of a flow that is decided from outside."""
+    """The agent of a flow that an environment controls."""
     control: Path | None = None
-    """The socket on which that is done."""
+    """The socket for the environment's decisions."""
     mahimahi: tuple[tuple[str, ...], ...] = ()
-    """The words of each of mahimahi's shells, the outermost first; without shells the path is ours."""
+    """The words of each of mahimahi's shells, the outermost first; without shells, ccgym emulates the path."""
     tunnel: TunnelEnd | None = None
-    """Of a run between two machines, the end that this process is."""
+    """The tunnel end of this process, for a run between two machines."""
     held: tuple[Memory, ...] = ()
     """Files in memory that the plan names: the process inherits them."""
 
@@ -72,15 +72,15 @@ class Plan:
 
     @property
     def backend(self) -> str:
-        """Whose path it is: ``emulated``, ``mahimahi`` or ``remote``."""
+        """The backend of the path: ``emulated``, ``mahimahi`` or ``remote``."""
         return "remote" if self.tunnel is not None else "mahimahi" if self.mahimahi else "emulated"
 
     def document(self, result: Path, status: str = "") -> dict[str, Any]:
-        """The plan as the run process reads it.
+        """Return the plan in the format that the run process reads.
 
         Args:
-            result: Where it is to write what came out.
-            status: Where an end of a tunnel that waits for the other one writes its port.
+            result: File for the result.
+            status: File for the port of a tunnel end that waits for the other end.
         """
         return {
             "spec": dict(self.spec),
@@ -99,13 +99,13 @@ class Plan:
         }
 
     def _path(self, status: str) -> dict[str, Any]:
-        """What is passed on about the path, besides the specification."""
+        """Return the entries about the path, in addition to the specification."""
         if self.tunnel is not None:
             return {**asdict(self.tunnel), "status": status}
         return {"shells": [list(shell) for shell in self.mahimahi]} if self.mahimahi else {}
 
     def packed(self) -> dict[str, Any]:
-        """The plan of an end of a tunnel as JSON, with the content of the files that it names."""
+        """Return the plan of a tunnel end as JSON, with the content of the files that it names."""
         assert self.tunnel is not None
         return {
             "spec": dict(self.spec),
@@ -120,10 +120,10 @@ class Plan:
 
     @classmethod
     def unpacked(cls, data: Mapping[str, Any]) -> Plan:
-        """The inverse of :meth:`packed`, on the other machine. Files lie in memory, so that nothing is left of them.
+        """Return the plan from :meth:`packed`, on the other machine. Files are in memory, so that none is left there.
 
         Args:
-            data: What :meth:`packed` made.
+            data: Data from :meth:`packed`.
         """
         files = {
             key: [Memory("policy", base64.b64decode(content)) for content in contents]
@@ -140,18 +140,18 @@ class Plan:
 
 
 def trace_files(names: Iterable[str]) -> dict[str, Path]:
-    """Real files with the traces of these names; those that are made of a rule are written into the cache.
+    """Return real files with the named traces; traces that are made by a rule are written to the cache.
 
     Raises:
-        PathNotFoundError: A trace that is not there.
+        PathNotFoundError: A trace does not exist.
         PlatformError: The cache cannot be written.
-        TraceFormatError: What was made does not have the checksum of the catalog.
+        TraceFormatError: A made trace does not have the checksum of the catalog.
     """
     return {name: resolve_trace(name).materialize() for name in names}
 
 
 def refuse_networks(spec: Mapping[str, Any], backend: str) -> None:
-    """Raise :class:`ConfigError` for what only the simulator has: several links, flows in both directions."""
+    """Raise :class:`ConfigError` for features of the simulator only: several links, flows in both directions."""
     links = bool(spec.get("links"))
     if links or any(flow["reverse"] for flow in spec["flows"]):
         raise ConfigError(
@@ -159,5 +159,5 @@ def refuse_networks(spec: Mapping[str, Any], backend: str) -> None:
             "a path of several links" if links else "a flow in the other direction",
             where=f"backend {backend}",
             expected="one path, which the data of all flows crosses in the same direction",
-            hint="networks are simulated only: backend sim",
+            hint="use the backend sim: only the simulator supports networks",
         )

@@ -1,8 +1,8 @@
-"""Starting a run process, watching it, and ending it.
+"""Start a run process, watch it, and end it.
 
-The child watches its standard input: it is never written to, and when it closes, because we closed it or because this
-process died, the child takes down what it made and exits. Job and result lie in memory, under file descriptors that
-both hold: nothing is left on any disk, no matter which process is killed.
+The child watches its standard input, which is never written to. When it closes, because this process closed it or
+died, the child removes all that it created and exits. Job and result are in memory, under file descriptors that both
+processes have: nothing is left on any disk, no matter which process is killed.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ if TYPE_CHECKING:
     from ccgym._core import SimResult
 
 SLACK_S: Final = 60.0
-"""A run that is over by so much has stalled, seconds. Setting up and taking down usually takes one or two."""
+"""A run that takes this much longer than planned has stalled, seconds. Set-up and removal usually take one or two."""
 
 GRACE_S: Final = 5.0
-"""How long a run process has to take down what it made before it is killed, seconds."""
+"""Time for a run process to remove all that it created, before it is killed, seconds."""
 
 TURN_S: Final = 0.2
-"""How often a wait looks up, seconds."""
+"""Seconds between checks while waiting."""
 
 SHOWN_LINES: Final = 6
-"""Last lines of the child's standard error that an error quotes."""
+"""Number of last lines of the child's standard error in an error message."""
 
 
 @dataclass(frozen=True)
 class ProcessOutcome:
-    """What a run process left."""
+    """The result of a run process."""
 
     result: SimResult
-    """The run, as the simulator returns its own."""
+    """The run, in the same form as from the simulator."""
     report: Mapping[str, Any]
-    """What there is to say about the path: see :attr:`ccgym.evaluation.run_record.RunRecord.path_report`."""
+    """The report about the path: see :attr:`ccgym.evaluation.run_record.RunRecord.path_report`."""
 
 
 def environment() -> dict[str, str]:
-    """The environment in which an interpreter finds this very ccgym, for processes that start no external programs."""
+    """Return an environment in which Python finds this ccgym, for processes that start no external programs."""
     root = str(Path(__file__).resolve().parents[2])
     before = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{before}" if before else root}
 
 
 class RunProcess:
-    """A run process, started. Use it as a context manager: leaving it ends the process."""
+    """A started run process. Use it as a context manager: leaving it ends the process."""
 
     def __init__(self, plan: Plan) -> None:
         self._duration_s = plan.duration_s
@@ -68,7 +68,7 @@ class RunProcess:
         self._job = job.memory("run", plan.document(Path(self._result.path), self._status.path))
         inherited = (self._job, self._result, self._status, *plan.held)
         try:
-            # A session of its own: control-C in the terminal is for us alone, and we end the child in order.
+            # A separate session: Ctrl-C in the terminal reaches only this process, which then ends the child properly.
             self._process = subprocess.Popen(
                 job.command(self._job),
                 stdin=subprocess.PIPE,
@@ -90,24 +90,24 @@ class RunProcess:
         self.end()
 
     def poll(self) -> int | None:
-        """The exit status of the process; None while it runs."""
+        """Return the exit status of the process; None while it runs."""
         return self._process.poll()
 
     def wait(self, halt: threading.Event | None = None, slack_s: float = SLACK_S) -> ProcessOutcome:
-        """Wait for the end of the run and read what came out.
+        """Wait for the end of the run and read the result.
 
         Args:
-            halt: Set by another thread to give up.
-            slack_s: How much longer than the run itself it may take, seconds.
+            halt: Set by another thread to stop the run.
+            slack_s: Maximum additional time after the length of the run, seconds.
 
         Raises:
-            RealPathError: The run failed (the message says in which step), stalled, or was given up.
+            RealPathError: The run failed (the message names the step), stalled, or was stopped.
         """
         self._wait(halt, slack_s)
         return self._load()
 
     def wait_for_half(self, halt: threading.Event | None = None, slack_s: float = SLACK_S) -> bytes:
-        """As :meth:`wait`, of one end of a tunnel: its half of the result, which only the native core reads."""
+        """Wait as :meth:`wait` for one end of a tunnel, and return its half of the result, for the native core."""
         self._wait(halt, slack_s)
         return self._result.read()
 
@@ -117,17 +117,17 @@ class RunProcess:
             self._look(halt, deadline, slack_s)
 
     def has_ended(self) -> bool:
-        """Whether the run is over; :class:`RealPathError` if it failed."""
+        """Return whether the run has ended; raise :class:`RealPathError` if it failed."""
         status = self._process.poll()
         if status:
             raise self.failure(status)
         return status == 0
 
     def port(self, halt: threading.Event | None = None, slack_s: float = SLACK_S) -> int:
-        """The UDP port on which an end of a tunnel waits for the other one, as soon as it says so.
+        """Wait for the UDP port on which a tunnel end waits for the other end, and return it.
 
         Raises:
-            RealPathError: As :meth:`wait`.
+            RealPathError: As for :meth:`wait`.
         """
         while not (line := self._status.read()).endswith(b"\n"):
             self.has_ended()
@@ -135,17 +135,17 @@ class RunProcess:
         return int(json.loads(line)["listening"])
 
     def _look(self, halt: threading.Event | None, deadline: float, slack_s: float) -> None:
-        """Let a moment pass; raise if it is time to give up."""
+        """Wait for a moment; raise if the run is stopped or stalled."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=TURN_S)
         if halt is not None and halt.is_set():
             self.end()
-            raise RealPathError("run-abandoned", "the run was given up", where=f"backend {self._name}")
+            raise RealPathError("run-abandoned", "the run was stopped", where=f"backend {self._name}")
         if time.monotonic() > deadline:
             raise self._stalled(slack_s)
 
     def end(self) -> None:
-        """End the process: close its standard input, and kill it if it does not end. Forget what it left."""
+        """End the process: close its standard input, and kill it if it does not end. Discard its result."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.close()
@@ -160,7 +160,7 @@ class RunProcess:
             memory.close()
 
     def failure(self, status: int) -> RealPathError:
-        """The error of a process that ended with this status."""
+        """Return the error of a process that ended with this status."""
         text = self._error_text()
         if error := native_error(text):
             return error
@@ -169,8 +169,8 @@ class RunProcess:
             "run-failed",
             f"the run process ended with {how}{_quoted(text)}",
             where=f"backend {self._name}",
-            expected="a result, or an error that explains itself",
-            hint="`ccgym doctor` tells what this machine can do",
+            expected="a result, or an error message",
+            hint="run `ccgym doctor` to see what this machine supports",
         )
 
     def _stalled(self, slack_s: float) -> RealPathError:
@@ -184,11 +184,11 @@ class RunProcess:
             f"the run process {self._process.pid} did not end within {waited:.0f} s" + (f"; {last}" if last else ""),
             where=f"backend {self._name}",
             expected=f"the end of a run of {self._duration_s:g} s within {slack_s:g} s after it",
-            hint="it was killed, with everything that it had made; `ccgym doctor` tells what this machine can do",
+            hint="it was killed, with all that it had created; run `ccgym doctor` to see what this machine supports",
         )
 
     def _kill(self) -> None:
-        """Kill the process and those that it started: they share a session that holds nothing else."""
+        """Kill the process and all processes that it started: their session contains no other process."""
         if self._process.returncode is None:
             try:
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -212,21 +212,21 @@ class RunProcess:
 
 
 def run_plan(plan: Plan, halt: threading.Event | None = None) -> ProcessOutcome:
-    """Run a plan in a process of its own and wait for what comes out.
+    """Run a plan in a separate process and wait for its result.
 
     Args:
         plan: The run.
-        halt: Set by another thread to give up.
+        halt: Set by another thread to stop the run.
 
     Raises:
-        RealPathError: It failed, stalled, or was given up.
+        RealPathError: The run failed, stalled, or was stopped.
     """
     with RunProcess(plan) as process:
         return process.wait(halt)
 
 
 def native_error(text: str) -> RealPathError | None:
-    """The error that a native process wrote as JSON on its last line; None where there is none."""
+    """Return the error that a native process wrote as JSON on its last line; None if there is none."""
     try:
         data = json.loads(text.rstrip().rpartition("\n")[2])
     except json.JSONDecodeError:
@@ -239,10 +239,10 @@ def native_error(text: str) -> RealPathError | None:
 
 
 def output_of(kind: str, fields: Mapping[str, Any], timeout_s: float = SLACK_S) -> Any:
-    """Do a job that prints JSON, in a process of its own, and return what it printed.
+    """Do a job that prints JSON in a separate process, and return its output.
 
     Raises:
-        RealPathError: It failed or stalled.
+        RealPathError: The job failed or stalled.
     """
     where = f"ccgym {kind}"
     document = job.memory(kind, fields)
@@ -275,7 +275,7 @@ def output_of(kind: str, fields: Mapping[str, Any], timeout_s: float = SLACK_S) 
 
 def _quoted(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()][-SHOWN_LINES:]
-    return f"; it said: {' | '.join(lines)}" if lines else ""
+    return f"; its output: {' | '.join(lines)}" if lines else ""
 
 
 def _signal_name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""External programs: as a run process takes them, and asking one a question."""
+"""External programs: their form for a run process, and short calls of a program."""
 
 from __future__ import annotations
 
@@ -18,59 +18,59 @@ End: TypeAlias = Literal["sender", "receiver"]
 """The two ends of a flow."""
 
 KEPT_BYTES: Final = 2**16
-"""What is kept of each output of a program that is asked something: its end."""
+"""Maximum size of each kept output of a short call; the end of the output is kept."""
 SHOWN_LINES: Final = 6
-"""Last lines that an error quotes."""
+"""Number of last lines in an error message."""
 LOOK_S: Final = 0.05
-"""How often a program is looked at that has closed its output, seconds."""
+"""Seconds between checks of a program that has closed its output."""
 
 
 @dataclass(frozen=True)
 class ProgramWords:
-    """Sender and receiver of a flow. The run fills in ``{port}``, ``{address}`` and ``{seconds}`` in their words."""
+    """Sender and receiver of a flow. The run replaces ``{port}``, ``{address}`` and ``{seconds}`` in their words."""
 
     listens: End
-    """The end that is started first, and listens."""
+    """The end that starts first and listens."""
     sender: tuple[str, ...]
     receiver: tuple[str, ...]
 
     def document(self) -> dict[str, Any]:
-        """As the run process reads it (``crates/ccgym-net/src/program/mod.rs``)."""
+        """Return the form that the run process reads (``crates/ccgym-net/src/program/mod.rs``)."""
         return {"listens": self.listens, "sender": list(self.sender), "receiver": list(self.receiver)}
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> ProgramWords:
-        """The inverse of :meth:`document`."""
+        """Return the programs from :meth:`document`."""
         return cls(document["listens"], tuple(document["sender"]), tuple(document["receiver"]))
 
 
 @dataclass(frozen=True)
 class Answer:
-    """How a program ended that was asked something."""
+    """Result of a short call of a program."""
 
     status: int
     output: str
-    """Its standard output."""
+    """Standard output of the program."""
     errors: str
-    """Its standard error."""
+    """Standard error of the program."""
 
     def last_lines(self) -> str:
-        """The last lines that it wrote, on one line."""
+        """Return the last lines that the program wrote, on one line."""
         lines = [line.strip() for line in f"{self.output}\n{self.errors}".splitlines() if line.strip()]
         return " | ".join(lines[-SHOWN_LINES:])
 
 
 def ask(words: Sequence[str], timeout_s: float, where: str, hint: str = "") -> Answer:
-    """Run a program to its end; as the user who called ``sudo``, if one did. It gets no input.
+    """Run a program to its end, without input; if ``sudo`` was used, as the user who called it.
 
     Args:
         words: The program and its arguments.
-        timeout_s: How long it may take, seconds. Then it is killed, with the others of its session.
-        where: What it is, for errors.
-        hint: What to do where it fails.
+        timeout_s: Maximum duration, seconds. Then it is killed, with all processes of its session.
+        where: Description of the call, for errors.
+        hint: What to do if it fails.
 
     Raises:
-        RealPathError: It cannot be started, or does not end in time.
+        RealPathError: The program cannot be started, or does not end in time.
     """
     try:
         process = subprocess.Popen(
@@ -87,7 +87,7 @@ def ask(words: Sequence[str], timeout_s: float, where: str, hint: str = "") -> A
             f"{words[0]} cannot be started: {error.strerror}",
             where=where,
             expected="a program that can be executed",
-            hint=hint or "is the interpreter of its first line installed?",
+            hint=hint or "check that the interpreter in its first line is installed",
         ) from None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -101,16 +101,16 @@ def ask(words: Sequence[str], timeout_s: float, where: str, hint: str = "") -> A
         said = answer.last_lines()
         raise RealPathError(
             "no-answer",
-            f"`{shlex.join(words)}` did not end within {timeout_s:g} s" + (f"; it said last: {said}" if said else ""),
+            f"`{shlex.join(words)}` did not end within {timeout_s:g} s" + (f"; last output: {said}" if said else ""),
             where=where,
             expected="an answer; it was killed",
-            hint=hint or "run it by hand to see what it waits for",
+            hint=hint or "run it manually to see what it waits for",
         )
     return answer
 
 
 def _read(process: subprocess.Popen[bytes], pipes: tuple[IO[bytes], IO[bytes]], deadline: float) -> tuple[str, str]:
-    """The end of what a process writes, until it ends. Others that it started may keep the pipes open."""
+    """Return the end of a process's output, when it ends. Processes that it started may keep the pipes open."""
     kept = {pipe: b"" for pipe in pipes}
     with selectors.DefaultSelector() as selector:
         for pipe in pipes:
@@ -133,7 +133,7 @@ def _read(process: subprocess.Popen[bytes], pipes: tuple[IO[bytes], IO[bytes]], 
 
 
 def _caller() -> dict[str, Any]:
-    """The user who called ``sudo``, as arguments of ``Popen``; empty without ``sudo``."""
+    """Return the user who called ``sudo`` as arguments of ``Popen``; empty without ``sudo``."""
     uid, gid = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
     if os.geteuid() != 0 or not uid.isdecimal() or not gid.isdecimal() or uid == "0":
         return {}

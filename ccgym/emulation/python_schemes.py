@@ -1,7 +1,7 @@
-"""Schemes written in Python: their classes made of source text, and their failures explained.
+"""Schemes in Python: make their classes from source text, and explain their failures.
 
-The source travels as text: a run is the same whether or not its file is edited meanwhile, in this process or in a run
-process. This module imports nothing that is slow or starts threads: the run process uses it.
+The source is kept as text: edits of its file during a run do not change the run, in this process or in a run
+process. This module imports no slow modules and none that start threads: the run process uses it.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from typing import Any, Final, NoReturn
 from ccgym.errors import CcgymError, ConfigError, SimulationError, did_you_mean, shown
 
 METHODS: Final = ("on_start", "on_ack", "on_loss", "on_timeout", "on_interval")
-"""What is called of a class, where it has it."""
+"""Methods of a class that are called if they exist."""
 
 MAX_CWND: Final = 10_000_000
-"""Largest window, packets (``crates/ccgym-py/src/python_scheme/decision.rs``, as the other limits)."""
+"""Maximum window, packets (``crates/ccgym-py/src/python_scheme/decision.rs``, as the other limits)."""
 
 EXPECTED: Final = {
     "cwnd": f"a number of packets from 1 (with on_interval: from 0) to {MAX_CWND:,}; or None, and a pacing_rate_bps",
     "pacing_rate_bps": "a number of bits per second from 1 to 1e12; or None, and a cwnd",
     "interval_s": "a number of seconds from 0.001 to 10,000; or None for one smoothed round-trip time",
 }
-"""What the attributes that make a decision may be."""
+"""Allowed values of the attributes that define a decision."""
 
 STATUS_ERROR: Final = 2
 """Exit status of a run process with an explained error."""
@@ -39,10 +39,10 @@ STATUS_ERROR: Final = 2
 
 @dataclass(frozen=True)
 class PythonSource:
-    """A class as text."""
+    """A class as source text."""
 
     file: str
-    """Its file, as it was given."""
+    """File of the class, as given."""
     name: str
     """Name of the class."""
     text: str
@@ -55,25 +55,25 @@ class PythonSource:
 
 
 _MADE: Final[dict[str, tuple[PythonSource, type]]] = {}
-"""Classes of this process, by the key that flows give."""
+"""Classes of this process, by the key that flows use."""
 
 
 def make(key: str, source: PythonSource) -> type:
-    """The class of a source text; made once in a process.
+    """Return the class of a source text; it is made once per process.
 
     Args:
-        key: What flows call it.
-        source: Its text.
+        key: Key of the class in flows.
+        source: Its source text.
 
     Raises:
-        ConfigError: It cannot be compiled or run, has no such class, or one without a method that could be called.
+        ConfigError: The text cannot be compiled or run, or has no such class, or the class has no method for events.
     """
     known = _MADE.get(key)
     if known is not None:
         return known[1]
     module = ModuleType(f"ccgym_scheme_{source.sha256[:16]}")
     module.__file__ = source.file
-    # Tracebacks quote this text, not what the file holds by then; pickle and dataclasses look the module up.
+    # Tracebacks quote this text, not the later content of the file; pickle and dataclasses look up the module.
     linecache.cache[source.file] = (len(source.text), None, source.text.splitlines(keepends=True), source.file)
     sys.modules[module.__name__] = module
     try:
@@ -113,12 +113,12 @@ def make(key: str, source: PythonSource) -> type:
 
 
 def has_methods(made: type) -> bool:
-    """Whether a class has a method by which it could react."""
+    """Return whether a class has a method for an event."""
     return any(callable(getattr(made, name, None)) for name in METHODS[1:])
 
 
 def make_all(sources: str) -> dict[str, type]:
-    """The classes of a plan, for the run process.
+    """Make the classes of a plan, for the run process.
 
     Args:
         sources: Fields of :class:`PythonSource` by key, as JSON.
@@ -127,12 +127,12 @@ def make_all(sources: str) -> dict[str, type]:
 
 
 def document(sources: Mapping[str, PythonSource]) -> dict[str, Any]:
-    """Sources as a plan has them; :func:`make_all` reads them."""
+    """Return sources in the form of a plan; :func:`make_all` reads them."""
     return {key: asdict(source) for key, source in sources.items()}
 
 
 def explained(failure: BaseException) -> CcgymError:
-    """What a failure of a scheme was: file, line, method, and the exception or the value.
+    """Return an error that explains a scheme's failure: file, line, method, and the exception or the value.
 
     Args:
         failure: The native core's ``SchemeFailure``.
@@ -150,12 +150,12 @@ def explained(failure: BaseException) -> CcgymError:
         f"{found} after {method}",
         where=f"{_place(source.file, lines[-1] if lines else _first_line(made, method))}: {name}",
         expected=EXPECTED[attribute],
-        hint=f"it is set in the lines {', '.join(map(str, lines))}" if len(lines) > 1 else "",
+        hint=f"check the lines that set it: {', '.join(map(str, lines))}" if len(lines) > 1 else "",
     )
 
 
 def exception_in(source: PythonSource, made: type, method: str, error: BaseException) -> CcgymError:
-    """An exception that left a method."""
+    """Return the error for an exception in a method."""
     line = _line_of(error, source.file)
     text = linecache.getline(source.file, line).strip() if line else ""
     return SimulationError(
@@ -163,12 +163,12 @@ def exception_in(source: PythonSource, made: type, method: str, error: BaseExcep
         _said(error),
         where=f"{_place(source.file, line or _first_line(made, method))}: {source.name}.{method}",
         expected="no exception",
-        hint=f"the line is `{text}`" if text else "",
+        hint=f"look at the line `{text}`" if text else "",
     )
 
 
 def end_process(failure: BaseException) -> NoReturn:
-    """Say what a failure was, as run processes do, and end the process."""
+    """Print a failure in the form of run processes, and end the process."""
     error = explained(failure)
     fields = {
         "code": error.code,
@@ -192,7 +192,7 @@ def _place(file: str, line: int | None) -> str:
 
 
 def _line_of(error: BaseException, file: str) -> int | None:
-    """The last line of a file that an exception went through."""
+    """Return the last line of a file in an exception's traceback."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return lines[-1] if lines else None
 
@@ -203,7 +203,7 @@ def _first_line(made: type, method: str) -> int | None:
 
 
 def _assignments(text: str, class_name: str, method: str, attribute: str) -> list[int]:
-    """The lines of a method in which an attribute is assigned."""
+    """Return the lines of a method that assign an attribute."""
     for made in ast.walk(ast.parse(text)):
         if isinstance(made, ast.ClassDef) and made.name == class_name:
             for one in made.body:

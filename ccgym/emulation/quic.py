@@ -1,4 +1,4 @@
-"""QUIC by a library: the program ``ccgym-quic`` that carries its flows, and whether it is here."""
+"""QUIC with a library: the program ``ccgym-quic`` for its flows, and whether it is installed."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ LABELS: Final = {"cubic": "Cubic", "bbr": "BBR", "reno": "Reno"}
 """The library's own congestion controllers, with their labels."""
 
 ANSWER_S: Final = 5.0
-"""How long the program may take to say which controllers it has, seconds."""
+"""Maximum time of the program to list its controllers, seconds."""
 
 HOW_TO_GET_IT: Final = (
     "`make setup` in a checkout, or `cargo install --locked --path crates/optional/quic-flows`, builds it"
 )
-"""What makes the program."""
+"""Commands that build the program."""
 
 
 _ROW: Final = re.compile(r"(?P<name>[a-z][a-z0-9_]*) (?P<label>[ -~]{1,60})")
-"""A line of what the program says of its controllers."""
+"""A line of the program's list of controllers."""
 
 
 def program() -> Path | None:
-    """Where the program is: next to this Python's own programs, or on the search path; None if it is not here."""
+    """Return the program's file, next to this Python's programs or on the search path; None if it is not installed."""
     places = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
     found = shutil.which(PROGRAM, path=places)
     return None if found is None else Path(found).absolute()
 
 
 def why_unavailable() -> str | None:
-    """Why flows of QUIC cannot run here; None if they can."""
+    """Return the reason why QUIC flows cannot run here; None if they can."""
     return None if program() is not None else f"there is no program {PROGRAM} here ({HOW_TO_GET_IT})"
 
 
 def labels() -> Mapping[str, str]:
-    """The congestion controllers, with their labels.
+    """Return the congestion controllers, with their labels.
 
-    Those that the program here was built with, of which some may be a user's own; without the program the library's.
+    These are the controllers in the installed program, also a user's own; without the program, the library's.
     """
     found = program()
     return LABELS if found is None else _labels_of(found, found.stat().st_mtime_ns)
@@ -67,7 +67,7 @@ def _labels_of(path: Path, _changed_ns: int) -> Mapping[str, str]:
 
 
 def version(algorithm: str) -> str | None:
-    """Checksum of the program for a controller that is not the library's: each build may have another. Else None."""
+    """Return the program's checksum for a user's own controller, which builds may change; for the library's, None."""
     found = program()
     return None if found is None or algorithm in LABELS else _checksum_of(found, found.stat().st_mtime_ns)
 
@@ -78,5 +78,5 @@ def _checksum_of(path: Path, _changed_ns: int) -> str:
 
 
 def label(algorithm: str) -> str:
-    """The label: ``QUIC BBR (quinn)``."""
+    """Return the label: ``QUIC BBR (quinn)``."""
     return f"QUIC {labels().get(algorithm, algorithm)} (quinn)"

@@ -1,4 +1,4 @@
-"""A run between two machines: a run process at each, joined by a tunnel, and what both saw made one result."""
+"""A run between two machines: a run process on each, connected by a tunnel, and one result from both."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from ccgym.emulation.remote_end import RemoteEnd
 from ccgym.errors import ConfigError, RealPathError, explained, shown
 
 MTU: Final = 1464
-"""Largest IP packet that crosses the tunnel, bytes: what is left of 1500 by an IP header, a UDP header and a number of
-8 bytes, as in Pantheon's."""
+"""Maximum IP packet in the tunnel, bytes: 1500 minus an IP header, a UDP header and a packet number of 8 bytes, as in
+Pantheon's tunnel."""
 
 _MAX_ANSWER: Final = 2**20
 """Maximum size of an answer of `ssh -G`, bytes."""
 
 
 def run_between(plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -> ProcessOutcome:
-    """Run a plan between this machine and another one, and join what both saw.
+    """Run a plan between this machine and another one, and join both halves of the result.
 
     Args:
         plan: The run; its path has no elements.
         hosts: The two machines.
-        halt: Set by another thread to give up.
+        halt: Set by another thread to stop the run.
 
     Raises:
         RealPathError: The other machine cannot be reached, the tunnel cannot be made, the run failed at either end,
-            stalled, or was given up.
+            stalled, or was stopped.
     """
     from ccgym import _core
 
@@ -47,7 +47,7 @@ def run_between(plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -
     begun, offsets = _Offsets(hosts.ntp_addr), _Offsets(hosts.ntp_addr)
 
     def end_of(side: Side, port: int | None) -> Plan:
-        """The plan of one machine; ``port`` is that of the other one, if that one waits."""
+        """Return the plan of one machine; ``port`` is the port of the other machine, if the other machine waits."""
         return replace(
             plan,
             tunnel=TunnelEnd(
@@ -105,13 +105,13 @@ def run_between(plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -
 
 
 def longest_half(plan: Plan) -> int:
-    """How long the half of a result may be, bytes: that of a path of 2 Gbit/s, with some 20 for each packet. The native
-    core needs several times as much to read it."""
+    """Return the maximum size of a half result, bytes: for a path of 2 Gbit/s, with about 20 bytes per packet. The
+    native core needs several times this memory to read it."""
     return 2**26 + int(plan.duration_s * (2**22 + 2**17 * len(plan.spec["flows"])))
 
 
 class _Offsets:
-    """What a time server said of one clock, before and after a run."""
+    """The offsets of one clock to a time server, before and after a run."""
 
     def __init__(self, server: str | None) -> None:
         self._server = server
@@ -119,12 +119,12 @@ class _Offsets:
         self.failures: list[str] = []
 
     def ask(self) -> None:
-        """Ask it about this machine's clock, where there is one."""
+        """Measure the offset of this machine's clock, if there is a time server."""
         if self._server is not None:
             self.heard(ntp_answer(self._server))
 
     def heard(self, answer: Mapping[str, Any]) -> None:
-        """Take an answer of :func:`ntp_answer`."""
+        """Store an answer of :func:`ntp_answer`."""
         if "offset_ms" in answer:
             self._found_ms.append(float(answer["offset_ms"]))
         else:
@@ -132,12 +132,12 @@ class _Offsets:
 
     @property
     def mean_ms(self) -> float | None:
-        """The offset in the middle of the run, ms."""
+        """Offset in the middle of the run, ms."""
         return round(sum(self._found_ms) / len(self._found_ms), 3) if self._found_ms else None
 
 
 def ntp_answer(server: str) -> dict[str, Any]:
-    """What a time server says of this machine's clock: ``offset_ms``, or the ``failure``."""
+    """Return the offset of this machine's clock to a time server, ``offset_ms``, or the ``failure``."""
     try:
         return {"offset_ms": clock_offset_s(server) * 1e3}
     except RealPathError as error:
@@ -145,7 +145,7 @@ def ntp_answer(server: str) -> dict[str, Any]:
 
 
 def _of_checkouts(here: str, there: str) -> list[str]:
-    """What a reader should know of the checkouts of both machines."""
+    """Return a note if the machines run different checkouts."""
     if here == there:
         return []
     first, second = (text.partition("\n")[0] + (", with changes" if "\n" in text else "") for text in (here, there))
@@ -153,10 +153,10 @@ def _of_checkouts(here: str, there: str) -> list[str]:
 
 
 def server_address(hosts: Hosts) -> str:
-    """IPv4 address at which the machine that waits is reached by the other one.
+    """Return the IPv4 address at which one machine reaches the waiting machine.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: There is no such address.
     """
     local = hosts.server_side == "local"
     name = (hosts.local_addr if local else hosts.remote_addr) or (None if local else ssh_address(hosts))
@@ -175,12 +175,12 @@ def server_address(hosts: Hosts) -> str:
             "remote-unreachable",
             f"{shown(name)} has no IPv4 address: {error.strerror or error}",
             where=where,
-            expected="a name or an address that can be reached over UDP",
+            expected="a name or an address, reachable over UDP",
         ) from error
 
 
 def ssh_address(hosts: Hosts) -> str:
-    """What SSH connects to for this host, after the user's ``~/.ssh/config``."""
+    """Return the address that SSH connects to for this host, by the user's ``~/.ssh/config``."""
     words = [*hosts.ssh_words, "-G", hosts.host]
     try:
         found = dict(line.split(" ", 1) for line in _answer(words).splitlines() if " " in line)
@@ -188,15 +188,15 @@ def ssh_address(hosts: Hosts) -> str:
     except (OSError, ValueError, KeyError) as error:
         raise ConfigError(
             "remote-unreachable",
-            f"`{shlex.join(words)}` does not tell the address of {hosts.host}: {error}",
+            f"`{shlex.join(words)}` does not print the address of {hosts.host}: {error}",
             where="--remote-addr",
             expected="the address of the other machine",
-            hint="give it with --remote-addr",
+            hint="give the address with --remote-addr",
         ) from error
 
 
 def _answer(words: list[str]) -> str:
-    """What a command prints; ValueError where that is too much, comes too late, or the command fails."""
+    """Return the output of a command; raise ValueError if it is too long or too late, or the command fails."""
     with subprocess.Popen(
         words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:

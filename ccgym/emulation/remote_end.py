@@ -1,8 +1,8 @@
 """``ccgym tunnel-end`` on the other machine, controlled over SSH.
 
-It takes one line of JSON and answers in lines of JSON (:mod:`ccgym.cli.tunnel_end`). It ends everything that it started
-when its standard input closes, so that nothing is left there, whatever happens here: SSH closes it when this process
-ends, is killed, or loses the connection.
+It reads one line of JSON and answers with lines of JSON (:mod:`ccgym.cli.tunnel_end`). It ends all that it started
+when its standard input closes, so that nothing is left there: SSH closes it when this process ends, is killed, or
+loses the connection.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ from ccgym.emulation.remote_messages import (
 from ccgym.errors import PlatformError, RealPathError, known_code, located
 
 HELLO_S: Final = 60.0
-"""How long the other machine may take to log in and to start ccgym, seconds."""
+"""Maximum time for the login on the other machine and the start of ccgym, seconds."""
 
 
 _MAX_WORDS: Final = 2**20
-"""Other lines that are longer, or more that is none of ours, are a flood, bytes."""
+"""Maximum length of other lines, and of output that is not from ccgym, bytes; more output is an error."""
 _MAX_MESSAGES: Final = 16
-"""Messages that wait to be read; the far end waits then."""
+"""Maximum number of unread messages; the other end waits if there are more."""
 
 _SSH_FAILED: Final = 255
 _NOT_FOUND: Final = (126, 127)
-"""Exit statuses: SSH could not connect; the shell there found no such program."""
+"""Exit statuses: SSH could not connect; the shell on the other machine did not find the program."""
 
 _REFUSED: Final = (
-    ("Host key verification failed", "the key of that machine is not known here"),
-    ("Permission denied", "it does not let this user in without a question"),
-    ("Could not resolve hostname", "there is no machine of that name"),
+    ("Host key verification failed", "the key of that machine is unknown here"),
+    ("Permission denied", "it does not accept this user without a password or other input"),
+    ("Could not resolve hostname", "there is no machine with that name"),
 )
-"""What SSH says, and what it means."""
+"""Messages of SSH, and their meanings."""
 
 
 class RemoteEnd:
@@ -70,10 +70,10 @@ class RemoteEnd:
         self._errors = ChildOutput()
         self._noise: deque[str] = deque(maxlen=SHOWN_LINES)
         self._longest_result = _MAX_WORDS
-        """Bytes that a result may have, packed or unpacked."""
+        """Maximum size of a result, packed or unpacked, bytes."""
         self._ended = threading.Event()
         try:
-            # A session of its own: control-C in the terminal is for us alone, and we end it in order.
+            # A separate session: Ctrl-C in the terminal reaches only this process, which then ends SSH properly.
             self._process = subprocess.Popen(
                 [*hosts.ssh_words, hosts.host, remote_command(hosts)],
                 stdin=subprocess.PIPE,
@@ -87,7 +87,7 @@ class RemoteEnd:
                 "program-unstartable",
                 f"{hosts.ssh_words[0]} cannot be started: {error.strerror}",
                 where="--ssh",
-                expected="a program that runs a command on another machine, as ssh does",
+                expected="a program that runs a command on another machine, like ssh",
                 hint="install the OpenSSH client, or name another program with --ssh",
             ) from error
         self._errors.begun()
@@ -103,35 +103,35 @@ class RemoteEnd:
         self.end()
 
     def hello(self, halt: threading.Event | None = None) -> Mapping[str, Any]:
-        """What it says first: its ``version``, and ``git``, the summary of its checkout.
+        """Return its first message: ``version``, and ``git``, the summary of its checkout.
 
         Raises:
-            RealPathError: It cannot be reached, has no ccgym, or another version of it.
+            RealPathError: The machine cannot be reached, or has no ccgym or another version.
         """
         said: Mapping[str, Any] = self.wait("hello", HELLO_S, halt)
         own = greeting()["version"]
         if said["version"] != own:
             raise RealPathError(
                 "version-mismatch",
-                f"ccgym {said['version']} is there",
+                f"the other machine has ccgym {said['version']}",
                 where=self._where,
                 expected=f"ccgym {own}, as here",
-                hint="bring both machines to the same version",
+                hint="install the same version on both machines",
             )
         return said
 
     def send(
         self, request: Mapping[str, Any], halt: threading.Event | None = None, longest_result: int = _MAX_WORDS
     ) -> None:
-        """Say what it is to do.
+        """Send a request.
 
         Args:
-            request: What.
-            halt: Set by another thread to give up.
-            longest_result: How long the result may be, bytes.
+            request: The request.
+            halt: Set by another thread to stop the run.
+            longest_result: Maximum size of the result, bytes.
 
         Raises:
-            RealPathError: It does not listen, or the run was given up.
+            RealPathError: The other end does not read the request, or the run was stopped.
         """
         assert self._process.stdin is not None
         self._longest_result = min(longest_result, MAX_RESULT)
@@ -140,7 +140,7 @@ class RemoteEnd:
         os.set_blocking(sink, False)
         room = select.poll()
         room.register(sink, select.POLLOUT)
-        with suppress(BrokenPipeError):  # Why it has gone, waiting for its answer tells.
+        with suppress(BrokenPipeError):  # The wait for its answer finds the reason.
             while told < len(data):
                 if room.poll(TURN_S * 1e3):
                     told += os.write(sink, data[told:])
@@ -154,16 +154,16 @@ class RemoteEnd:
         halt: threading.Event | None = None,
         watch: Callable[[], object] = lambda: None,
     ) -> Any:
-        """The next message, which must be of this kind.
+        """Return the next message, which must be of this kind.
 
         Args:
             kind: ``hello``, ``ntp``, ``listening`` or ``result``.
-            timeout_s: How long it may take, seconds.
-            halt: Set by another thread to give up.
-            watch: Called again and again meanwhile; it may raise.
+            timeout_s: Maximum waiting time, seconds.
+            halt: Set by another thread to stop the run.
+            watch: Called repeatedly while waiting; it may raise.
 
         Raises:
-            RealPathError: It failed there, says something else or nothing, or has gone.
+            RealPathError: The run failed there, the message is of another kind or missing, or the connection ended.
         """
         deadline = time.monotonic() + timeout_s
         while True:
@@ -185,7 +185,7 @@ class RemoteEnd:
             code = known_code(error.get("code"), "run-failed")
             raise RealPathError(
                 code,
-                found or "it failed, and does not say why",
+                found or "it failed, without a reason",
                 where=f"{self._where}: {where}" if where else self._where,
                 expected=expected,
                 hint=hint,
@@ -200,24 +200,24 @@ class RemoteEnd:
                 ", ".join(text_of(key, MAX_SHOWN) for key in list(message)[:SHOWN_LINES]) or "an empty message",
                 where=self._where,
                 expected=f"its {kind}",
-                hint="bring both machines to the same version",
+                hint="install the same version on both machines",
             ) from None
 
     def _go_on(self, deadline: float, timeout_s: float, expected: str, halt: threading.Event | None) -> None:
-        """Raise if it is time to give up."""
+        """Raise if the run is stopped, or the time is over."""
         if halt is not None and halt.is_set():
-            raise RealPathError("run-abandoned", "the run was given up", where=self._where)
+            raise RealPathError("run-abandoned", "the run was stopped", where=self._where)
         if time.monotonic() > deadline:
             raise RealPathError(
                 "no-answer",
-                f"no word within {timeout_s:.0f} s{self._quoted()}",
+                f"no message within {timeout_s:.0f} s{self._quoted()}",
                 where=self._where,
                 expected=expected,
-                hint=f"does `{self._trial}` end at once?",
+                hint=f"check that `{self._trial}` ends immediately",
             )
 
     def end(self) -> None:
-        """Close its standard input, and kill SSH if it does not end; the other machine notices either."""
+        """Close its standard input, and kill SSH if it does not end; the other machine detects both."""
         assert self._process.stdin is not None
         self._ended.set()
         try:
@@ -240,7 +240,7 @@ class RemoteEnd:
                 line += first
                 for part in more:
                     noise += self._take(line)
-                    if line.startswith(RESULT):  # The last thing that it has to say.
+                    if line.startswith(RESULT):  # Its last message.
                         return self._put(None)
                     line = bytearray(part)
                 longest = self._longest_result if line.startswith(RESULT) else _MAX_WORDS
@@ -251,18 +251,18 @@ class RemoteEnd:
         self._put(None)
 
     def _take(self, line: bytearray) -> int:
-        """Pass a line on if it is a message; otherwise answer with its length."""
+        """Forward a line if it is a message; otherwise return its length."""
         message = read_message(line)
         if message is not None:
             self._put(message)
             return 0
         if words := line.strip():
-            # A shell there says something of its own when it starts.
+            # The shell there may print other lines when it starts.
             self._noise.append(text_of(words[:MAX_SHOWN].decode(errors="replace"), MAX_SHOWN))
         return len(line)
 
     def _put(self, message: Mapping[str, Any] | RealPathError | None) -> None:
-        """Wait until there is room, or the end."""
+        """Put a message into the queue; wait until there is room, or until the end."""
         while not self._ended.is_set():
             with suppress(queue.Full):
                 self._messages.put(message, timeout=TURN_S)
@@ -271,14 +271,14 @@ class RemoteEnd:
     def _flood(self) -> RealPathError:
         return RealPathError(
             "protocol-error",
-            f"it writes without end{self._quoted()}",
+            f"it writes too much output{self._quoted()}",
             where=self._where,
             expected=f"lines of at most {_MAX_WORDS} bytes, and a result of at most {self._longest_result}",
             hint=f"look at what `{self._trial}` prints",
         )
 
     def _gone(self) -> RealPathError:
-        """Why there is nothing more to come."""
+        """Return the error for a closed connection."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=GRACE_S)
         status, said = self._process.poll(), self._errors.read().decode(errors="replace")
@@ -289,45 +289,45 @@ class RemoteEnd:
                 "remote-unreachable",
                 f"{meaning}{self._quoted()}",
                 where=self._where,
-                expected=f"that `{self._trial}` works by itself",
-                hint="connect once by hand, which shows that machine's key; `ssh-copy-id` lets this user in with a key",
+                expected=f"that `{self._trial}` works without input",
+                hint="connect once manually to accept that machine's key; run `ssh-copy-id` to log in with a key",
             )
         if status in _NOT_FOUND:
             return RealPathError(
                 "program-missing",
                 f"there is no {program}{self._quoted()}",
                 where=self._where,
-                expected="ccgym, in the checkout that HOST:DIR names or on the search path of the user",
+                expected="ccgym in the checkout of HOST:DIR, or on the search path of the user",
                 hint="run `make setup` in a checkout there and name it: --remote HOST:DIR",
             )
         if COMMAND in said:
             return RealPathError(
                 "version-mismatch",
-                f"{program} there does not know what to do{self._quoted()}",
+                f"{program} there does not have this command{self._quoted()}",
                 where=self._where,
                 expected="the same version of ccgym as here",
-                hint="bring both machines to the same version",
+                hint="install the same version on both machines",
             )
         return RealPathError(
             "run-failed",
             f"it ended with status {status}{self._quoted()}",
             where=self._where,
-            expected="a result, or an error that explains itself",
-            hint=f"`{program} doctor` tells what that machine can do",
+            expected="a result, or an error message",
+            hint=f"run `{program} doctor` to see what that machine supports",
         )
 
     def _quoted(self) -> str:
         said = self._errors.read().decode(errors="replace").splitlines() or self._noise
         lines = [text_of(line.strip(), MAX_SHOWN) for line in said if line.strip()][-SHOWN_LINES:]
-        return f"; it said: {' | '.join(lines)}" if lines else ""
+        return f"; its output: {' | '.join(lines)}" if lines else ""
 
 
 def remote_command(hosts: Hosts) -> str:
-    """What the shell of the other machine runs: in a checkout the program of its environment."""
+    """Return the command for the shell of the other machine; in a checkout, the program of its environment."""
     folder = hosts.folder.rstrip("/")
     if not folder:
         return f"ccgym {COMMAND}"
-    # A shell expands no quoted tilde.
+    # A shell does not expand a quoted tilde.
     home, _, rest = folder.partition("/") if folder.startswith("~") else ("", "", folder)
     quoted = f"{home}/{shlex.quote(rest)}" if home and rest else home or shlex.quote(rest)
     return f"{quoted}/.venv/bin/ccgym {COMMAND}"

@@ -1,4 +1,4 @@
-"""What `ccgym tunnel-end` says: a JSON object a line, read within bounds, since the other machine may say anything."""
+"""Messages of `ccgym tunnel-end`: one JSON object per line, read with limits, since the other machine may send any."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from ccgym.emulation.checkout import git_summary
 from ccgym.errors import CcgymError, RealPathError
 
 COMMAND: Final = "tunnel-end"
-"""The command that is run on the other machine."""
+"""The command on the other machine."""
 SHOWN_LINES: Final = 4
-"""Last lines of what SSH said that an error quotes."""
+"""Number of SSH's last lines in an error message."""
 MAX_RESULT: Final = 2**30
 """Maximum size of a result, packed or unpacked, bytes."""
 RESULT: Final = b'{"ccgym": {"result": "'
 RESULT_END: Final = b'"}}'
-"""What encloses a result. Only such a line may be long, and it is not read as JSON, which takes many times its size."""
+"""Start and end of a result's line. Only this line may be long. JSON would need many times its size to read it."""
 _MAX_OFFSET_MS: Final = 2**32 * 1e3
-"""NTP's time begins again after so long."""
+"""Maximum clock offset, ms: NTP's time starts again after this time."""
 MAX_SHOWN: Final = 500
-"""Characters of a line that an error quotes."""
+"""Maximum number of a line's characters in an error message."""
 
 
 def greeting() -> dict[str, str]:
-    """What ``ccgym tunnel-end`` says first: see :meth:`RemoteEnd.hello`."""
+    """Return the first message of ``ccgym tunnel-end``: see :meth:`RemoteEnd.hello`."""
     from ccgym import _core
 
     return {"version": _core.__version__, "git": git_summary()}
 
 
 def message(kind: str, content: Any) -> str:
-    """A line of ``ccgym tunnel-end``."""
+    """Return a line of ``ccgym tunnel-end`` with a message."""
     return json.dumps({"ccgym": {kind: content}}) + "\n"
 
 
 def read_message(line: bytearray) -> Mapping[str, Any] | None:
-    """What a line says; None if it is not of ``ccgym tunnel-end``."""
+    """Return the message in a line; None if the line is not from ``ccgym tunnel-end``."""
     if line.startswith(RESULT):
         return {"result": line[len(RESULT) :].rstrip().removesuffix(RESULT_END)}
     try:
@@ -52,7 +52,7 @@ def read_message(line: bytearray) -> Mapping[str, Any] | None:
 
 
 def text_of(value: object, limit: int) -> str:
-    """A text from there, as it may be shown: of this length, and without characters that steer a terminal."""
+    """Return a text from the other machine in a safe form: limited length, and no control characters of a terminal."""
     if not isinstance(value, str):
         raise TypeError
     return "".join(one if one.isprintable() or one == "\n" else "\N{REPLACEMENT CHARACTER}" for one in value[:limit])
@@ -82,19 +82,19 @@ def _port(said: Any) -> int:
 
 
 def packed_half(half: bytes) -> str:
-    """A half result as it travels."""
+    """Return a half result in the form for messages."""
     return base64.b64encode(zlib.compress(half, 1)).decode()
 
 
 def unpacked_half(text: str | bytearray, longest: int = MAX_RESULT) -> bytes:
-    """The inverse of :func:`packed_half`.
+    """Return the half result from :func:`packed_half`.
 
     Args:
-        text: The half as it travels.
-        longest: How long the half may be, bytes.
+        text: The half result in the form for messages.
+        longest: Maximum size of the half result, bytes.
 
     Raises:
-        RealPathError: It is something else.
+        RealPathError: The text is no such half result.
     """
     try:
         unpacking = zlib.decompressobj()
@@ -107,7 +107,7 @@ def unpacked_half(text: str | bytearray, longest: int = MAX_RESULT) -> bytes:
     raise RealPathError(
         "protocol-error",
         f"the result of the other machine cannot be unpacked: {reason}",
-        expected=f"what ccgym {COMMAND} sends, of at most {longest} bytes",
+        expected=f"a result of ccgym {COMMAND}, of at most {longest} bytes",
     )
 
 
@@ -117,11 +117,11 @@ READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "ntp": _clock,
     "listening": _port,
 }
-"""What reads the messages, but for results. Malformed ones are KeyError, TypeError, ValueError or OverflowError."""
+"""Readers of messages, except results. Malformed ones raise KeyError, TypeError, ValueError or OverflowError."""
 
 
 def described(error: CcgymError) -> dict[str, str]:
-    """An error as it travels."""
+    """Return an error in the form for messages."""
     return {
         "code": error.code,
         "where": error.where,

@@ -1,6 +1,6 @@
-"""What ``ccgym shell`` gets about its path: elements in the native core's form, traces, logs, and labels.
+"""The path of ``ccgym shell``: elements in the native core's form, traces, logs, and labels.
 
-A path comes as mahimahi's shells, by name or YAML file, or as JSON. Reading mahimahi's shells imports nothing slow.
+Paths are given as mahimahi's shells, by name or YAML file, or as JSON. Reading shells imports no slow modules.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ DIRECTIONS: Final[tuple[Direction, ...]] = ("uplink", "downlink")
 
 @dataclass
 class ShellPath:
-    """A path, and what a shell has to know besides its elements."""
+    """A path with all data for a shell."""
 
     origin: str
-    """What errors call it."""
+    """Name of the path in errors."""
     label: str
-    """Put before the prompt."""
+    """Text before the prompt."""
     elements: dict[Direction, list[dict[str, Any]]]
-    """The native elements of each direction, in the order in which packets meet them."""
+    """The native elements of each direction, in the order in which packets cross them."""
     traces: dict[str, Path] = field(default_factory=dict)
     """Files of the traces that the elements name."""
     link_logs: list[dict[str, Any]] = field(default_factory=list)
@@ -36,11 +36,11 @@ class ShellPath:
     ends_with: list[list[str]] = field(default_factory=list)
     """Groups of traces: the shell ends when all of a group have been played."""
     command: tuple[str, ...] = ()
-    """What runs inside, as far as the path says."""
+    """Command inside the path, if the path contains one."""
     notes: list[str] = field(default_factory=list)
 
     def fields(self) -> dict[str, Any]:
-        """What the job gets."""
+        """Return the fields of the job."""
         return {
             "path": self.elements,
             "origin": self.origin,
@@ -52,15 +52,15 @@ class ShellPath:
 
 
 def from_mahimahi(words: Sequence[str], traces: Mapping[str, Path]) -> ShellPath:
-    """A path, and the command in it, as mahimahi's tools.
+    """Return a path, with its command, from mahimahi's tools.
 
     Args:
         words: The command line.
         traces: Files of traces; other names are files, or traces of the catalog.
 
     Raises:
-        ConfigError: With the tool and the number of the word that cannot be.
-        PathNotFoundError: A trace that is not there.
+        ConfigError: A word is wrong; the error names its tool and number.
+        PathNotFoundError: A trace does not exist.
     """
     from ccgym.config.mahimahi import parse_command_line
 
@@ -89,7 +89,7 @@ def from_mahimahi(words: Sequence[str], traces: Mapping[str, Path]) -> ShellPath
         if shell.element is not None and shell.element.get("once"):
             path.ends_with.append([shell.element[direction]["trace"] for direction in DIRECTIONS])
         path.label += shell.label
-    # A packet from the command meets the innermost shell first.
+    # A packet from the command crosses the innermost shell first.
     path.elements["uplink"].reverse()
     for log in path.link_logs:
         if log["direction"] == "uplink":
@@ -98,15 +98,15 @@ def from_mahimahi(words: Sequence[str], traces: Mapping[str, Path]) -> ShellPath
 
 
 def from_name(name: str, logs: Mapping[Direction, str], command_line: str) -> ShellPath:
-    """A path that has a name, or a YAML file.
+    """Return a path from its name or YAML file.
 
     Args:
         name: The name or file.
         logs: Files for logs of the first link of a direction.
-        command_line: What their headers quote.
+        command_line: Command line in their headers.
 
     Raises:
-        CcgymError: There is no such path, or no link whose log that is.
+        CcgymError: There is no such path, or no link for a log.
     """
     from ccgym.config.path import NetworkPath
     from ccgym.emulation.plan import trace_files
@@ -125,14 +125,14 @@ def from_name(name: str, logs: Mapping[Direction, str], command_line: str) -> Sh
 def from_json(
     file: Path, label: str, traces: Mapping[str, Path], logs: Mapping[Direction, str], command_line: str
 ) -> ShellPath:
-    """A path from a JSON file, as ``ccgym paths show PATH --spec`` writes it, with files of its traces.
+    """Return a path from a JSON file, as ``ccgym paths show PATH --spec`` writes it, with files of its traces.
 
     Raises:
-        ConfigError: It cannot be read, or is not a path.
+        ConfigError: The file cannot be read, or is not a path.
     """
     where = f"reading the path {file}"
     expected = 'JSON {"uplink": […], "downlink": […], "traces": {name: file}}'
-    hint = "`ccgym paths show PATH --spec` writes one"
+    hint = "write such a file with `ccgym paths show PATH --spec`"
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -149,7 +149,7 @@ def from_json(
 
 
 def _not_a_path(data: object) -> str | None:
-    """What is wrong with a JSON document that should be a path; the native core reads the fields of its elements."""
+    """Return the problem of a JSON document that should be a path; the native core checks the fields of elements."""
     if not isinstance(data, dict):
         return shown(data)
     kinds = {"uplink": list, "downlink": list, "traces": dict, "facts": dict}
@@ -165,7 +165,7 @@ def _not_a_path(data: object) -> str | None:
 
 
 def _add_links(path: ShellPath, logs: Mapping[Direction, str], command_line: str) -> None:
-    """Logs of the first link of each direction; and the end, when all links that end have ended."""
+    """Add logs of the first link of each direction; and the end, after the end of all links that end."""
     ending: list[str] = []
     for direction in DIRECTIONS:
         links = {place: one for place, one in enumerate(path.elements[direction]) if one.get("kind") == "link"}
@@ -178,7 +178,7 @@ def _add_links(path: ShellPath, logs: Mapping[Direction, str], command_line: str
                 "path-without-link",
                 "no link in that direction",
                 where=f"ccgym shell --{direction}-log",
-                expected="a path with a link, whose log that is",
+                expected="a path with a link in that direction",
             )
         path.link_logs.append(
             {
@@ -194,7 +194,7 @@ def _add_links(path: ShellPath, logs: Mapping[Direction, str], command_line: str
 
 
 def _trace_file(name: str) -> Path:
-    """The file of a trace that a link names: that file, or one of the catalog."""
+    """Return the file of a link's trace: the named file, or a trace of the catalog."""
     if Path(name).is_file():
         return Path(name)
     from ccgym.config.catalog import resolve_trace

@@ -1,16 +1,16 @@
-"""The best constant window of a path, found by simulation: what an expert that knows the path would keep.
+"""The best constant window of a path, found by simulation: the window of an expert that has the path's parameters.
 
 A window is judged after the start-up (the first fifth of a run is left out) by
 
     ln throughput + ln(1 − loss) − weight · ln max(p95, base RTT + allowance)
 
-with p95 the 95th percentile of the round trips, which Indigo notes of a run along with its throughput
-(``env/sender.py``). Queueing within the allowance costs nothing: an empty queue is not worth more than one that is sure
-not to run dry. Of windows that are as good as the best one, within :data:`TIE`, the largest is taken.
+with p95 the 95th percentile of the round-trip times. Indigo records p95 and throughput of each run
+(``env/sender.py``). Queueing delay within the allowance costs nothing: a small queue keeps the link busy, and scores
+no worse than an empty queue. Of the windows as good as the best one, within :data:`TIE`, the largest is chosen.
 
-:data:`POWER`, with weight 1, is throughput over delay; it comes close to the windows of Indigo's experts.
-:data:`THROUGHPUT_FIRST` weighs delay a fifth as much. Where capacity is steady both agree; where it fluctuates the
-larger window costs queueing delay and keeps the link busy.
+:data:`POWER`, with weight 1, is throughput over delay; its windows are close to the windows of Indigo's experts.
+:data:`THROUGHPUT_FIRST` gives delay a fifth of this weight. With constant capacity, both criteria agree. With varying
+capacity, the second one gives a larger window, which costs queueing delay and keeps the link busy.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from ccgym.evaluation.run_record import RunRecord
 from ccgym.units import NS_PER_MS, NS_PER_S
 
 MIN_WINDOW: Final = 2
-"""Minimum window that is tried: Indigo's floor."""
+"""Minimum window that is tried: Indigo's minimum."""
 MAX_WINDOW: Final = 1_000_000
-"""Where the search gives up."""
+"""Maximum window that is tried."""
 WARM_UP: Final = 0.2
-"""Fraction of a run that is left out: the start, and the cold start of calibrated cellular traces."""
+"""Fraction of a run that is left out: the start-up, and the cold start of calibrated cellular traces."""
 COARSE_STEP: Final = 1.25
 """Ratio of neighbors in the first grid."""
 PER_ROUND: Final = 6
 """Windows per interval and round of refinement."""
 RESOLUTION: Final = 400
-"""The search ends where neighbors differ by one packet, or by this fraction of the window."""
+"""The search ends when neighbors differ by one packet, or by this fraction of the window."""
 
 
 ALLOWANCE_MS: Final = 5.0
@@ -55,56 +55,56 @@ TIE: Final = 0.001
 
 @dataclass(frozen=True)
 class Criterion:
-    """What makes a window good."""
+    """A criterion for the quality of a window."""
 
     delay_weight: float
-    """Of the logarithm of the delay, that of the throughput being 1."""
+    """Weight of the logarithm of the delay; the logarithm of the throughput has weight 1."""
 
     def score(self, measured: CwndRuns, base_rtt_ms: float) -> float:
-        """The larger, the better; −∞ where nothing arrives."""
+        """Return the score: larger is better; −∞ if no packet arrives."""
         if measured.throughput_mbps <= 0 or measured.loss >= 1:
             return -math.inf
         delay = max(measured.rtt_p95_ms, base_rtt_ms + ALLOWANCE_MS)
         return math.log(measured.throughput_mbps) + math.log1p(-measured.loss) - self.delay_weight * math.log(delay)
 
     def best(self, measured: Iterable[CwndRuns], base_rtt_ms: float) -> CwndRuns:
-        """The best of what was measured; at least one window."""
+        """Return the best of the measured windows; there must be at least one."""
         scored = [(self.score(one, base_rtt_ms), one) for one in measured]
         enough = max(score for score, _ in scored) - TIE
         return max((one for score, one in scored if score >= enough), key=lambda one: one.window)
 
 
 THROUGHPUT_FIRST: Final = Criterion(0.2)
-"""The criterion of the windows that experts keep."""
+"""The criterion for the windows that experts use."""
 POWER: Final = Criterion(1.0)
 """The criterion nearest to the published windows."""
 
 
 @dataclass(frozen=True)
 class CwndRuns:
-    """What a window does on a path after the start-up: means over the runs."""
+    """Results of a window on a path after the start-up: means over the runs."""
 
     window: int
-    """Packets."""
+    """The window, packets."""
     throughput_mbps: float
-    """Bits that left the path, Mbit/s."""
+    """Rate of the bits that left the path, Mbit/s."""
     delay_p95_ms: float
-    """95th percentile of the one-way delay, ms; Pantheon's rank."""
+    """95th percentile of the one-way delay, ms; with Pantheon's rank."""
     rtt_p95_ms: float
-    """The same of the round trips, ms."""
+    """95th percentile of the round-trip time, ms; with the same rank."""
     loss: float
-    """Fraction of the entered packets that were lost; those in flight at the end count as neither."""
+    """Fraction of the entered packets that were lost; packets in flight at the end are left out."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """How windows are measured."""
+    """Parameters for the measurement of windows."""
 
     runs: int = 5
-    """Runs per window; where the second is the first once more, nothing is random and one is enough."""
+    """Runs per window. If the second run equals the first, nothing is random, and one run is enough."""
     runtime_ns: int = 30 * NS_PER_S
     seed: int = 1
-    """Seed of the first run; each later one has the next."""
+    """Seed of the first run; each later run has the next number."""
 
     def __post_init__(self) -> None:
         if self.runs < 1:
@@ -122,13 +122,13 @@ class Found:
     best: tuple[CwndRuns, CwndRuns]
     """By :data:`THROUGHPUT_FIRST` and by :data:`POWER`."""
     tried: tuple[CwndRuns, ...]
-    """Every window that was measured, ascending."""
+    """All measured windows, ascending."""
     runs: int
-    """Runs per window that there were in fact."""
+    """Actual number of runs per window."""
 
 
 class _Bench:
-    """Measures windows on a path, each once."""
+    """Measures windows on a path, each window once."""
 
     def __init__(self, path: NetworkPath, search: Search) -> None:
         self.path, self.search = path, search
@@ -136,14 +136,14 @@ class _Bench:
         self.runs = search.runs
 
     def settle_runs(self, window: int) -> None:
-        """Measure a window that is likely to meet what is random; where seeds make no difference, one run is enough."""
+        """Measure a window that is large enough to show randomness; if seeds make no difference, one run is enough."""
         first, again = self._run([self._planned(window, number) for number in (0, 1)])
         if first["trajectory"] == again["trajectory"]:
             self.runs = 1
         self.measure([window])
 
     def measure(self, windows: Iterable[int]) -> None:
-        """Measure windows, unless they have been."""
+        """Measure the windows that have not been measured yet."""
         missing = [window for window in windows if window not in self.measured]
         results = iter(self._run([self._planned(window, one) for window in missing for one in range(self.runs)]))
         for window in missing:
@@ -157,7 +157,7 @@ class _Bench:
         return Run(self.path, contender(flow), self.search.runtime_ns, seed, record, name=f"window {window}")
 
     def _run(self, runs: Sequence[Run]) -> list[dict[str, Any]]:
-        """The numbers of :class:`CwndRuns`, and the hash of what happened, per run."""
+        """Return the numbers of :class:`CwndRuns` and the trajectory hash, per run."""
         outcomes = measure(runs, reduce=_AFTER_START_UP)
         for outcome in outcomes:
             if outcome.error is not None:
@@ -175,7 +175,7 @@ _AFTER_START_UP: Final = Reduction("after_start_up", 1, _after_start_up)
 
 
 def _numbers(data: Mapping[str, Any], acks: Mapping[str, Any], runtime_ns: int) -> tuple[float, ...]:
-    """Throughput in Mbit/s, 95th percentiles of delay and round trip in ms, and loss of a run after its start-up."""
+    """Return throughput in Mbit/s, 95th percentiles of delay and RTT in ms, and loss of a run after its start-up."""
     entered, left = data["entered_ns"], data["left_ns"]
     begin = np.uint64(WARM_UP * runtime_ns)
     arrived = left != NEVER
@@ -185,13 +185,13 @@ def _numbers(data: Mapping[str, Any], acks: Mapping[str, Any], runtime_ns: int) 
         return 0.0, 0.0, 0.0, 1.0
     delays = (received - sent)[counted].astype(np.int64)
     throughput = float(data["size"][arrived][counted].sum(dtype=np.int64)) * 8000 / (runtime_ns - int(begin))
-    # Over udp every packet that arrives is acknowledged at once, so the n-th acknowledgement is of the n-th arrival.
+    # With udp, every arriving packet is acknowledged at once, so the n-th ACK belongs to the n-th arrival.
     order = np.argsort(received, kind="stable")[: acks["left_ns"].size]
     back = acks["left_ns"][: order.size]
     heard = (back != NEVER) & (back >= begin)
     rtts = (back - sent[order])[heard].astype(np.int64)
     rtt_ms = percentile_nearest(rtts) / NS_PER_MS if rtts.size else runtime_ns / NS_PER_MS
-    # Of packets that entered later one cannot tell whether they are lost or on their way.
+    # For packets that entered later, it is unknown whether they are lost or in flight.
     decided = (entered >= begin) & (entered + np.uint64(delays.max()) < runtime_ns)
     loss = 1.0 - float(arrived[decided].mean()) if decided.any() else 0.0
     return throughput, percentile_nearest(delays) / NS_PER_MS, rtt_ms, loss
@@ -200,16 +200,16 @@ def _numbers(data: Mapping[str, Any], acks: Mapping[str, Any], runtime_ns: int) 
 def search_windows(path: PathLike, search: Search | None = None) -> Found:
     """Find the best constant window of a path by both criteria, from a coarse grid to a fine one.
 
-    The grid reaches from :data:`MIN_WINDOW` to four times what rate and propagation delay hold, and beyond where the
-    best window is at its end. Then the intervals around the best window and around the largest as good as it are
+    The grid reaches from :data:`MIN_WINDOW` to four times the bandwidth-delay product, and is extended if the best
+    window is at its end. Then the intervals around the best window, and around the largest window that is as good, are
     divided until neighbors are :data:`RESOLUTION` apart.
 
     Args:
-        path: The path, however :meth:`NetworkPath.from_any` understands it; it needs a link.
-        search: How it is measured.
+        path: The path, in any form that :meth:`NetworkPath.from_any` accepts; it needs a link.
+        search: Parameters of the measurement.
 
     Raises:
-        ConfigError: A path without a link.
+        ConfigError: The path has no link.
         SimulationError: The simulator refused the path.
     """
     path = NetworkPath.from_any(path)
@@ -244,7 +244,7 @@ def _geometric(low: float, high: float) -> list[int]:
 
 
 def _refinement(measured: dict[int, CwndRuns], rtt: float) -> list[int]:
-    """Windows to measure next; none when every interval of interest is fine enough."""
+    """Return the windows to measure next; empty if every interval of interest is small enough."""
     tried = sorted(measured)
     wanted: set[int] = set()
     for criterion in (THROUGHPUT_FIRST, POWER):
@@ -258,7 +258,7 @@ def _refinement(measured: dict[int, CwndRuns], rtt: float) -> list[int]:
 
 
 def path_columns(name: str) -> dict[str, Any]:
-    """The columns of the table that say which path it is and what is published of it.
+    """Return the columns of the table that identify the path and contain published numbers.
 
     Raises:
         PathNotFoundError: There is no such path.
@@ -278,7 +278,7 @@ def path_columns(name: str) -> dict[str, Any]:
 
 
 def is_of(row: WindowRow, search: Search) -> bool:
-    """Whether a row was made of the path as it is now, and measured like this."""
+    """Return whether a row was measured on the current version of the path and with this search."""
     facts = path_columns(row.path)
     as_written = {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in facts.items()}
     return (
@@ -290,12 +290,12 @@ def is_of(row: WindowRow, search: Search) -> bool:
 
 
 def window_row(name: str, search: Search | None = None) -> WindowRow:
-    """The table's row of a named path, measured.
+    """Measure a named path and return its row of the table.
 
     Raises:
         PathNotFoundError: There is no such path.
-        ConfigError: It has no link.
-        SimulationError: The simulator refused it.
+        ConfigError: The path has no link.
+        SimulationError: The simulator refused the path.
     """
     search = search or Search()
     found = search_windows(name, search)

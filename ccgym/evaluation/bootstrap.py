@@ -1,18 +1,18 @@
-"""Confidence of means, differences and rankings: bootstrap intervals over paths and runs.
+"""Bootstrap confidence intervals of means, differences and rankings, over paths and runs.
 
-A scheme's mean score is over a sample of paths and runs. The bootstrap estimates how it would vary with other samples:
-it draws as many paths with replacement, and for each of them as many runs with replacement, thousands of times.
-All schemes get the same paths in a draw, since a hard path is hard for all of
-them: differences between schemes are surer than their intervals look.
+A scheme's mean score is over a sample of paths and runs. The bootstrap estimates its variation with other samples.
+Thousands of times, it draws the same number of paths with replacement, and as many runs for each path.
+All schemes get the same paths in a draw, since a hard path is hard for all schemes.
+So the difference of two schemes has less variance than their separate intervals suggest.
 
-Where paths are of several kinds, each kind is a *stratum*: paths are drawn within it, and every stratum counts the
-same. The center of a stratum is the mean, or the interquartile mean: the mean without the lowest and the highest
-quarter, which few extreme paths do not move (Agarwal et al., "Deep Reinforcement Learning at the Edge of the
+If there are several kinds of paths, each kind is a *stratum*: paths are drawn within it, and all strata have equal
+weight. The center of a stratum is the mean, or the interquartile mean: the mean without the lowest and the highest
+quarter. A few extreme paths do not change it (Agarwal et al., "Deep Reinforcement Learning at the Edge of the
 Statistical Precipice", NeurIPS 2021).
 
-Of the few runs of one path the plain bootstrap is too sure: it takes the deviations of a sample from its own mean, and
-the normal quantile where Student's belongs. :func:`resampled_means` and :func:`stretched` make up for both (Hesterberg,
-"What Teachers Should Know About the Bootstrap", 2015).
+For the few runs of one path, plain bootstrap intervals are too narrow: they use the deviations of a sample from its
+own mean, and the normal quantile instead of Student's. :func:`resampled_means` and :func:`stretched` correct both
+(Hesterberg, "What Teachers Should Know About the Bootstrap", 2015).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 
 Center: TypeAlias = Literal["mean", "interquartile"]
-"""What is made of the paths of a stratum."""
+"""The average over the paths of a stratum."""
 
 RESAMPLES: Final = 2000
-"""Draws."""
+"""Number of draws."""
 AT_ONCE: Final = 50
 """Draws per batch: a few megabytes."""
 CONFIDENCE: Final = 0.95
@@ -44,25 +44,25 @@ class Interval:
     """A mean and its confidence interval."""
 
     mean: float
-    """Over paths of the means over runs; or the interquartile mean."""
+    """Mean, or interquartile mean, over paths of the means over runs."""
     low: float
     high: float
     """Upper end; ``low <= mean <= high``."""
 
     def columns(self, name: str) -> dict[str, float]:
-        """The three numbers as columns of a table: ``score``, ``score_low``, ``score_high``."""
+        """Return the three numbers as columns of a table: ``score``, ``score_low``, ``score_high``."""
         return {name: self.mean, f"{name}_low": self.low, f"{name}_high": self.high}
 
 
 @dataclass(frozen=True)
 class Resampled:
-    """Bootstrap statistics of the schemes on a group of paths, in their order."""
+    """Bootstrap statistics of the schemes on a group of paths, in the order of the schemes."""
 
     scores: tuple[Interval, ...]
     first: tuple[float, ...]
-    """Fraction of the draws in which a scheme had the best mean; 0 for those that do not compete."""
+    """Fraction of the draws in which a scheme had the best mean; 0 for schemes that do not compete."""
     behind: tuple[Interval, ...]
-    """How far behind the best competitor, by mean score, each is (positive: ahead); zero for that one itself."""
+    """Mean score of each scheme minus the best competitor's (positive: ahead); zero for the best competitor itself."""
 
 
 @dataclass(frozen=True)
@@ -72,27 +72,27 @@ class Ranked:
     scheme: str
     label: str
     reference: bool
-    """Whether it knows the path and has no rank."""
+    """Whether the scheme has the path's parameters, and so no rank."""
     rank: int | None
-    """From 1; None of references."""
+    """Rank from 1; None for references."""
     score: Interval
     """Mean score over the paths, with its interval."""
     behind: Interval
-    """Score less that of the best competitor, with its interval: below zero throughout is surely worse."""
+    """Score minus the best competitor's score, with its interval: completely below zero means worse."""
     first: float
-    """Fraction of the resamples in which it was first."""
+    """Fraction of the resamples in which the scheme was first."""
 
     def columns(self, score: str) -> dict[str, Any]:
-        """The place as columns of a table; ``score`` is what the score is called."""
+        """Return the result as columns of a table; ``score`` is the name of the score."""
         own = {"rank": self.rank, "scheme": self.scheme, "label": self.label}
         return {**own, **self.score.columns(score), **self.behind.columns("behind"), "first": self.first}
 
 
 def ranked(resampled: Resampled, schemes: Sequence[tuple[str, str, bool]]) -> list[Ranked]:
-    """The schemes from best to worst; references where their score puts them.
+    """Return the schemes from best to worst, references included by their scores.
 
     Args:
-        resampled: What :func:`bootstrap` found.
+        resampled: Result of :func:`bootstrap`.
         schemes: Key, label, and whether it is a reference, in the order of the scores.
     """
     order = sorted(range(len(schemes)), key=lambda place: -resampled.scores[place].mean)
@@ -123,15 +123,15 @@ def bootstrap(
 
     Args:
         scores: By path, by scheme: the scores of the runs; every scheme has at least one on every path.
-        competes: Which schemes can be first.
+        competes: Per scheme: whether it can be first.
         seed: Root of the random stream.
-        name: Branch of the stream: what the group is called.
-        resamples: Draws.
-        center: What is made of the paths of a stratum.
-        strata: By path: number of its stratum, from 0; None: all are of one.
+        name: Branch of the stream: name of the group.
+        resamples: Number of draws.
+        center: The average over the paths of a stratum.
+        strata: By path: number of its stratum, from 0; None: all paths are in one stratum.
 
     Returns:
-        The same for the same arguments.
+        The statistics; the same arguments give the same statistics.
     """
     paths, schemes = len(scores), len(competes)
     counts: npt.NDArray[np.int64] = np.array([[len(runs) for runs in by_scheme] for by_scheme in scores])
@@ -160,7 +160,7 @@ def bootstrap(
 
 
 def centered(values: FloatArray, center: Center) -> FloatArray:
-    """The center over the paths, the last axis but one."""
+    """Return the center over the paths, which are the second-to-last axis."""
     if center == "mean":
         return np.asarray(values.mean(axis=-2))
     cut = values.shape[-2] // 4
@@ -176,7 +176,7 @@ def _draws(
     rng: np.random.Generator,
     resamples: int,
 ) -> FloatArray:
-    """Scores in every draw, by draw and scheme; ``members`` are the paths of each stratum."""
+    """Return the scores of every draw, by draw and scheme; ``members`` are the paths of each stratum."""
     _, schemes, runs = padded.shape
     columns, places = np.arange(schemes)[:, None], np.arange(runs)
     filled = np.nan_to_num(padded)
@@ -187,7 +187,7 @@ def _draws(
         for own in members:
             rows = own[rng.integers(own.size, size=(some, own.size))]
             of_rows: npt.NDArray[np.int64] = counts[rows]
-            # As many runs as there are; where there are fewer than elsewhere, the places beyond are left out.
+            # Draw as many runs as the scheme has on the path; unused places of the array are left out.
             picks = (rng.random((some, own.size, schemes, runs)) * of_rows[..., None]).astype(np.int64)
             values = filled[rows[:, :, None, None], columns, picks] * (places < of_rows[..., None])
             parts.append(centered(values.sum(axis=3) / of_rows, center))
@@ -196,13 +196,13 @@ def _draws(
 
 
 def resampled_means(values: Sequence[float], seed: int, name: str, resamples: int = RESAMPLES) -> FloatArray:
-    """Means of samples drawn with replacement; deviations are scaled to the variance that the sample estimates.
+    """Return means of samples drawn with replacement; deviations are scaled to the sample's estimate of the variance.
 
     Args:
-        values: Two or more.
+        values: At least two values.
         seed: Root of the random stream.
         name: Branch of the stream.
-        resamples: Draws.
+        resamples: Number of draws.
     """
     sample = np.asarray(values, dtype=np.float64)
     # Equal values have no deviation, not even a rounding error.
@@ -212,7 +212,7 @@ def resampled_means(values: Sequence[float], seed: int, name: str, resamples: in
 
 
 def stretched(mean: float, drawn: FloatArray, degrees: float) -> Interval:
-    """The interval of resampled means, as much wider as Student's quantile is than the normal one.
+    """Return the interval of resampled means, widened by the ratio of Student's quantile to the normal quantile.
 
     Args:
         mean: The mean of the sample.
@@ -225,13 +225,13 @@ def stretched(mean: float, drawn: FloatArray, degrees: float) -> Interval:
 
 
 def student_quantile(degrees: float) -> float:
-    """The quantile of Student's distribution that belongs to :data:`CONFIDENCE`, two-sided; off by at most 0.2 %.
+    """Return the two-sided quantile of Student's distribution for :data:`CONFIDENCE`; its error is at most 0.2 %.
 
     Args:
         degrees: Degrees of freedom, at least 1; infinity is the normal distribution.
     """
     tail = (1 + CONFIDENCE) / 2
-    if degrees < 3:  # exact at 1 and 2, between them the power law through 1 and 2, or 2 and 3
+    if degrees < 3:  # exact at 1 and 2; between them, and up to 3, a power law
         low = int(degrees)
         ends = [_few_degrees(low, tail), _few_degrees(low + 1, tail)]
         share = np.log(degrees / low) / np.log((low + 1) / low)
@@ -256,10 +256,10 @@ def _few_degrees(degrees: int, tail: float) -> float:
 
 
 def interval(mean: float, drawn: FloatArray) -> Interval:
-    """A mean with the interval that the draws span, a percentile interval."""
+    """Return a mean with the percentile interval of the draws."""
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(drawn, [tail, 1 - tail])
-    # With few paths and a skewed sample the percentiles may lie on one side of the mean.
+    # With few paths and a skewed sample, both percentiles may be on one side of the mean.
     return Interval(float(mean), float(min(low, mean)), float(max(high, mean)))
 
 

@@ -1,7 +1,7 @@
-"""Time for runs: what is there when it is up is balanced over schemes and conditions, and the rest is left.
+"""A time limit for runs. When time is up, finished runs are balanced over schemes and conditions.
 
-Runs that belong together, one of each scheme under the same condition, are begun only while all of them are expected to
-end in time. So no scheme has more runs than another one, up to runs that took longer than those before them.
+A group of runs, one per scheme under the same condition, starts only if all its runs are expected to end in time.
+So all schemes have equally many runs, unless a run took longer than earlier runs.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ccgym.evaluation.run import Run
 
 
 class Budget:
-    """A length of time, from when it is made. It may be shared by several calls of ``measure``.
+    """A time budget that starts with its creation. Several calls of ``measure`` may share it.
 
-    The first runs that belong together are begun in any case, so that every call gets further.
+    The first group of runs starts in any case, so that every call makes progress.
 
     Args:
-        seconds: The time.
-        together: Names what a run belongs to.
-        clock: Seconds from any beginning.
+        seconds: The time budget, seconds.
+        together: Returns the name of the group of a run.
+        clock: Returns seconds since an arbitrary start.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class Budget:
         self._lock = Lock()
 
     def plan(self, runs: Sequence[Run], took_s: Sequence[float]) -> None:
-        """Say what is to come.
+        """Announce the planned runs.
 
         Args:
-            runs: Runs that are missing.
-            took_s: How long those took that are there already, seconds.
+            runs: The missing runs.
+            took_s: Durations of the finished runs, seconds.
         """
         for run in runs:
             group = self._together(run)
@@ -50,11 +50,11 @@ class Budget:
         self._took_s += took_s
 
     def admits(self, run: Run, jobs: int) -> bool:
-        """Whether a run may begin; asked in the order of the runs.
+        """Return whether a run may begin; call it in the order of the runs.
 
         Args:
             run: The run.
-            jobs: How many are made at a time.
+            jobs: Number of runs at the same time.
         """
         with self._lock:
             group = self._together(run)
@@ -68,6 +68,6 @@ class Budget:
             return not self._up
 
     def ended(self, seconds: float) -> None:
-        """A run took this long."""
+        """Record the duration of a finished run, seconds."""
         with self._lock:
             self._took_s.append(seconds)

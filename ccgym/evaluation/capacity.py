@@ -1,7 +1,7 @@
-"""What the bottleneck could carry, as a function of time.
+"""Capacity of the bottleneck, as a function of time.
 
-Pantheon averages the link's delivery opportunities; ccperf divides by the bandwidth of the moment. Both questions are
-asked here of the same description that the simulator ran: the link element of the path specification
+Pantheon averages the link's delivery opportunities; ccperf divides by the momentary bandwidth. Both are computed
+here from the description that the simulator uses: the link element of the path specification
 (``crates/ccgym-path/src/spec.rs``).
 """
 
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float64]
 
 OPPORTUNITY_BYTES: Final = 1500
-"""IP bytes of a mahimahi delivery opportunity (1504 less the 4-byte TUN prefix that is charged per packet)."""
+"""IP bytes of a mahimahi delivery opportunity (1504 minus the 4-byte TUN prefix that is charged per packet)."""
 
 
 class LinkCapacity(Protocol):
-    """Capacity of a link from time 0 on, nanoseconds and bits."""
+    """Capacity of a link from time 0, in nanoseconds and bits."""
 
     def bits_until(self, times_ns: IntArray) -> FloatArray:
-        """Bits the link could have carried before each of the given times."""
+        """Return the bits that the link could have carried before each of the given times."""
         ...
 
     def average_mbps(self, duration_ns: int) -> float:
-        """Average over a run, by Pantheon's rule where there are opportunities, Mbit/s."""
+        """Return the average over a run, Mbit/s; by Pantheon's rule if the link has opportunities."""
         ...
 
 
 def mean_per_bin_mbps(capacity: LinkCapacity, edges_ns: IntArray) -> FloatArray:
-    """Capacity between successive edges, Mbit/s."""
+    """Return the capacity between successive edges, Mbit/s."""
     bits = np.diff(capacity.bits_until(edges_ns))
     return np.asarray(bits * 1000 / np.diff(edges_ns), dtype=np.float64)
 
@@ -55,8 +55,8 @@ class TraceCapacity:
     """Whether the link stops at the end of the trace instead of repeating it."""
 
     def _count_before(self, times_ns: IntArray) -> IntArray:
-        """Opportunities at instants strictly before each time."""
-        # An opportunity at millisecond t lies before time x (ns) iff t ≤ ⌈x / 1 ms⌉ − 1.
+        """Return the number of opportunities strictly before each time."""
+        # An opportunity at millisecond t is before time x (ns) iff t ≤ ⌈x / 1 ms⌉ − 1.
         until_ms = -(-times_ns // NS_PER_MS) - 1
         times = self.times_ms
         period = int(times[-1])
@@ -70,7 +70,7 @@ class TraceCapacity:
         return self._count_before(times_ns).astype(np.float64) * (OPPORTUNITY_BYTES * 8)
 
     def average_mbps(self, duration_ns: int) -> float:
-        """Bits of the opportunities in [0, duration] / (last − first), Mbit/s; 0 with fewer than two instants."""
+        """Return bits of the opportunities in [0, duration] / (last − first), Mbit/s; 0 with fewer than two times."""
         count = int(self._count_before(np.array([duration_ns + 1]))[0])
         if count == 0:
             return 0.0
@@ -79,7 +79,7 @@ class TraceCapacity:
         return count * OPPORTUNITY_BYTES * 8 / (1000 * span_ms) if span_ms else 0.0
 
     def _time_of(self, index: int) -> int:
-        """Millisecond of the opportunity with this index, from 0."""
+        """Return the millisecond of the opportunity with this index, from 0."""
         cycle, place = divmod(index, int(self.times_ms.size))
         return cycle * int(self.times_ms[-1]) + int(self.times_ms[place])
 
@@ -89,9 +89,9 @@ class RateCapacity:
     """Capacity of a link of piecewise constant rate."""
 
     from_ns: IntArray
-    """Where each step begins, nanoseconds; the first is 0."""
+    """Start of each step, nanoseconds; the first is 0."""
     rate_bps: FloatArray
-    """Rate from there on, bit/s."""
+    """Rate of each step, bit/s."""
 
     def bits_until(self, times_ns: IntArray) -> FloatArray:
         """See :class:`LinkCapacity`."""
@@ -101,12 +101,12 @@ class RateCapacity:
         return np.asarray(before[step] + self.rate_bps[step] * (times_ns - self.from_ns[step]) / 1e9)
 
     def average_mbps(self, duration_ns: int) -> float:
-        """Time average over [0, duration], Mbit/s."""
+        """Return the time average over [0, duration], Mbit/s."""
         return float(self.bits_until(np.array([duration_ns]))[0] * 1000 / duration_ns)
 
 
 def slowest_link(elements: Sequence[Mapping[str, Any]], traces: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The link of the smallest mean rate among the elements of one direction; None where there is none.
+    """Return the link with the smallest mean rate among the elements of one direction; None if there is no link.
 
     Args:
         elements: the direction's path elements, as in the specification given to the simulator.
@@ -120,7 +120,7 @@ def slowest_link(elements: Sequence[Mapping[str, Any]], traces: Mapping[str, Any
 
 
 def link_capacity(elements: Sequence[Mapping[str, Any]], traces: Mapping[str, Any]) -> LinkCapacity | None:
-    """The capacity of the slowest link among the elements of one direction; None where there is no link."""
+    """Return the capacity of the slowest link among the elements of one direction; None if there is no link."""
     link = slowest_link(elements, traces)
     return None if link is None else _capacity_of(link["schedule"], traces)
 
@@ -138,5 +138,5 @@ def _capacity_of(schedule: Mapping[str, Any], traces: Mapping[str, Any]) -> Link
 
 @lru_cache(maxsize=64)
 def _trace_capacity(trace: Trace, once: bool) -> TraceCapacity:
-    """Of a native trace, which many runs share."""
+    """Return the capacity of a native trace, shared by many runs."""
     return TraceCapacity(np.asarray(trace.times_ms).astype(np.int64), once)

@@ -2,12 +2,12 @@
 
 Names are ccperf's (https://ccperf.net/metrics; Vielhaus et al., IEEE COMST 2025): a suffix names the layer (l1 link,
 l2 queue discipline, l4 transport), ``mean`` is over time, ``cov`` is standard deviation / mean, ``agg`` is the sum over
-flows. The formulas are not published in full; these reproduce the tables of experiments #85 and #21 where our own
-ns-3 runs of them did. :mod:`ccgym.evaluation.ccperf_names` has the table of them.
+flows. The formulas are not published completely. These reproduce the tables of experiments #85 and #21 where ccgym's
+ns-3 runs of these experiments did. :mod:`ccgym.evaluation.ccperf_names` has the table of all metrics.
 
-Every value carries its unit and, where it depends on one, the bin. Two bins are used: the sampling step of the series
-(10 ms unless asked otherwise) for window, round-trip time and power, and about four base round-trip times for
-everything made from throughput per bin, which is what ccperf's published coefficients of variation imply.
+Every value has its unit and, if it depends on a bin width, this width. Two widths are used: the sampling interval of
+the series (10 ms by default) for window, round-trip time and power, and about four base round-trip times for metrics
+of throughput per bin. ccperf's published coefficients of variation imply the second width.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from ccgym.evaluation.ccperf_names import DEFINITIONS
 FloatArray = npt.NDArray[np.float64]
 
 UNLIMITED: Final = 2.0**63
-"""Bytes from which on a window is none: the transport writes 2⁶⁴ − 1."""
+"""A window of at least this many bytes means no window: the transport writes 2⁶⁴ − 1."""
 BIN_BASE_RTTS: Final = 4
 """Width of a throughput bin in base round-trip times: ccperf's #85 (15 ms) fits bins of 52 to 60 ms."""
 PERCENTS: Final = (50, 95, 99)
-"""Of round-trip and completion times."""
+"""Percentiles of round-trip and completion times."""
 GAP_WEIGHT: Final = 1 / 16
-"""Weight of a new gap in the moving average of packet spacing. ccperf's is not published; this one fits #85."""
+"""Weight of a new gap in the moving average of packet spacing. ccperf's weight is not published; this one fits #85."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One number with what is needed to read it."""
+    """One number with its unit and bin width."""
 
     value: float | None
-    """The number; None where it cannot be computed (no samples)."""
+    """The number; None if it cannot be computed (no samples)."""
     unit: str
     """Its unit; ``1`` for a plain number."""
     bin_s: float | None = None
-    """Width of the bins it was computed over, seconds; None where it does not depend on one."""
+    """Width of the bins it was computed over, seconds; None if it does not depend on bins."""
     skipped_bins: int = 0
-    """Bins left out because the value is infinite or undefined there (zero throughput or zero capacity)."""
+    """Number of bins left out because the value is infinite or undefined (zero throughput or zero capacity)."""
 
 
 MetricTable = dict[str, Metric]
@@ -63,10 +63,10 @@ class CcperfMetrics:
     network: MetricTable
     """All flows together, ``net`` in ccperf."""
     links: Mapping[str, MetricTable] = field(default_factory=dict)
-    """Each of several links, by name; empty for one."""
+    """A table per link, by name, for a path of several links; empty for one link."""
 
     def scopes(self) -> dict[str, MetricTable]:
-        """All tables by their names: ``flow_1``, …, ``btl_forward``, those of several links, ``net``."""
+        """Return all tables by name: ``flow_1``, …, ``btl_forward``, the tables of several links, ``net``."""
         flows = {f"flow_{number}": table for number, table in enumerate(self.flows, 1)}
         return {**self.links, **flows, "btl_forward": self.link, "net": self.network}
 
@@ -76,15 +76,15 @@ class CcperfMetrics:
 
 @dataclass(frozen=True)
 class FlowInput:
-    """What the metrics need to know about a flow."""
+    """Input of the metrics about a flow."""
 
     series: Mapping[str, npt.NDArray[Any]]
-    """Its sampled series, as the native core gives them."""
+    """Its sampled series, as the native core returns them."""
     counters: Mapping[str, Any]
     """Its entry in the summary."""
     start_ns: int
     stop_ns: int
-    """When it stopped, at the latest the end of the run."""
+    """Its stop time; at the latest, the end of the run."""
     base_rtt_ns: int
     """Its round-trip time without any queue."""
     mss: int
@@ -92,19 +92,19 @@ class FlowInput:
     packet_bytes: int
     """IP bytes of a full packet: payload and header."""
     capacity: LinkCapacity | None
-    """Capacity of its bottleneck, where there is one."""
+    """Capacity of its bottleneck; None without a bottleneck."""
     link_overhead: int
-    """Bytes that its bottleneck charges per packet on top of its IP length."""
+    """Bytes that its bottleneck charges per packet in addition to the IP length."""
     gaps_ms: Callable[[], FloatArray] | None = None
     """Moving average of the gaps between its packets at each sampling time, with :data:`GAP_WEIGHT`; NaN before the
-    second packet. None where packets were not recorded."""
+    second packet. None if packets were not recorded."""
     transfers: Mapping[str, Any] | None = None
-    """Of a source that makes several: numbers of them (:func:`~ccgym.evaluation.metrics.transfer_metrics`)."""
+    """Numbers of its transfers, if it has several (:func:`~ccgym.evaluation.metrics.transfer_metrics`)."""
 
 
 @dataclass(frozen=True)
 class RunInput:
-    """What the metrics need to know about a run."""
+    """Input of the metrics about a run."""
 
     t_ns: npt.NDArray[Any]
     """Sampling times k·step, k = 1…n."""
@@ -112,11 +112,11 @@ class RunInput:
     duration_ns: int
     flows: Sequence[FlowInput]
     link_counters: Mapping[str, Any] | None
-    """The ``link`` entry of the summary; None where the path has no link."""
+    """The ``link`` entry of the summary; None if the path has no link."""
     links: Mapping[str, Mapping[str, Any]]
-    """The same for each of several links, by name; empty for one."""
+    """Such an entry per link, by name, for a path of several links; empty for one link."""
     capacity: LinkCapacity | None
-    """Capacity of the bottleneck of all flows, where there is one."""
+    """Capacity of the common bottleneck of all flows; None without one."""
 
     @cached_property
     def times_ns(self) -> npt.NDArray[np.int64]:
@@ -131,12 +131,12 @@ class RunInput:
 
     @cached_property
     def samples(self) -> tuple[Samples, ...]:
-        """Of each flow."""
+        """The samples of each flow."""
         return tuple(Samples(self.times_ns, self.step_ns, self.bin_steps, flow) for flow in self.flows)
 
 
 class _Value(NamedTuple):
-    """A metric before its name says the unit."""
+    """A metric without its unit."""
 
     value: float | None
     bin_s: float | None = None
@@ -154,7 +154,7 @@ class Samples:
 
     @cached_property
     def active(self) -> slice:
-        """Where the flow was active."""
+        """Indices of the samples while the flow was active."""
         first, last = np.searchsorted(self.times_ns, (self.flow.start_ns, self.flow.stop_ns), side="right")
         return slice(int(first), int(last))
 
@@ -173,7 +173,7 @@ class Samples:
 
     @cached_property
     def mean_cwnd(self) -> float | None:
-        """Mean window, packets; schemes that set only a rate have none to average."""
+        """Mean window, packets; None for schemes that set only a rate."""
         cwnd = self._column("cwnd_bytes") / self.flow.packet_bytes
         return _mean(cwnd[cwnd < UNLIMITED / self.flow.packet_bytes])
 
@@ -184,17 +184,17 @@ class Samples:
 
     @cached_property
     def srtts_ms(self) -> FloatArray:
-        """Smoothed round-trip times that were measured."""
+        """Measured smoothed round-trip times, ms."""
         return self.srtt_s[self.srtt_s > 0] * 1e3
 
     @cached_property
     def mean_srtt_ms(self) -> float | None:
-        """Their mean."""
+        """Mean of the smoothed round-trip times, ms."""
         return _mean(self.srtts_ms)
 
     @cached_property
     def _read_bytes(self) -> FloatArray:
-        # What the application can read: a retransmission that arrives brings all that waited for it.
+        # Bytes that the application can read: an arriving retransmission releases the data that waited for it.
         return self.flow.series["read_bytes"].astype(np.float64)
 
     @property
@@ -223,7 +223,7 @@ class MeasuredCcperf(CcperfMetrics):
         vars(self)["_run"] = run
 
     def __getattr__(self, name: str) -> Any:
-        # Two threads may come here at once: both make the same tables.
+        # Two threads may run this at the same time: both make the same tables.
         run = vars(self).get("_run")
         if run is not None:
             vars(self).update(vars(ccperf_metrics(run)), _run=None)
@@ -234,7 +234,7 @@ class MeasuredCcperf(CcperfMetrics):
 
 
 def ccperf_metrics(run: RunInput) -> CcperfMetrics:
-    """All tables of a run."""
+    """Return all tables of a run."""
     return CcperfMetrics(
         flows=tuple(_flow_table(run, flow, part) for flow, part in zip(run.flows, run.samples, strict=True)),
         link=_link_table(run, run.link_counters),
@@ -244,7 +244,7 @@ def ccperf_metrics(run: RunInput) -> CcperfMetrics:
 
 
 def _active_bins(flow: FlowInput, part: Samples) -> npt.NDArray[np.bool_]:
-    """Bins that lie within the flow's life."""
+    """Return which bins are completely within the flow's life."""
     edges = part.bin_edges_ns
     return np.asarray((edges[:-1] >= flow.start_ns) & (edges[1:] <= flow.stop_ns))
 
@@ -305,7 +305,7 @@ def _flow_table(run: RunInput, flow: FlowInput, part: Samples) -> MetricTable:
     for percent, found in zip(PERCENTS, percentiles, strict=True):
         table[f"p{percent}_srtt_l4"] = _Value(found, step_s)
     if flow.gaps_ms is not None:
-        # No mean over packets, which would be the mean gap: in #21 0.08 ms, where ccperf has 0.27 ms.
+        # Not a mean over packets, which would be the mean gap: 0.08 ms in #21, where ccperf has 0.27 ms.
         gaps = flow.gaps_ms()[run.times_ns <= flow.stop_ns]
         table["mean_idt_ewma_l4"] = _Value(_mean(gaps[~np.isnan(gaps)]), step_s)
     if flow.transfers is not None:
@@ -326,7 +326,7 @@ def _utilization_bw(
     throughput: FloatArray,
     bins: npt.NDArray[np.bool_],
 ) -> _Value:
-    """Mean over bins of payload throughput / bandwidth of the moment."""
+    """Return the mean over bins of payload throughput / momentary bandwidth."""
     bin_s = run.bin_steps * run.step_ns / 1e9
     if capacity is None or edges_ns.size < 2:
         return _Value(None, bin_s)
@@ -336,15 +336,15 @@ def _utilization_bw(
 
 
 def _bdp_segments(run: RunInput, flow: FlowInput) -> FloatArray | None:
-    """Bandwidth-delay product at each sampling time, in segments of payload.
+    """Return the bandwidth-delay product at each sampling time, in segments of payload.
 
-    BDP = bw·rtt / (8·packet bytes) · mss / (packet bytes + overhead of the link). The last factor is ccperf's, as
-    its published values imply (1448/1502 there).
+    BDP = bw·rtt / (8·packet bytes) · mss / (packet bytes + overhead of the link). The last factor is in ccperf's
+    formula, as its published values imply (1448/1502).
     """
     if flow.capacity is None:
         return None
     edges = np.concatenate(([0], run.times_ns))
-    # A trace's opportunities come at whole milliseconds: smoothed over a round trip, the path's own memory.
+    # A trace's opportunities are at whole milliseconds: smooth them over one round-trip time.
     window = max(1, round(flow.base_rtt_ns / run.step_ns))
     ahead = np.minimum(np.arange(window, edges.size + window - 1), edges.size - 1)
     behind = np.maximum(ahead - window, 0)
@@ -368,7 +368,7 @@ def _link_table(run: RunInput, counters: Mapping[str, Any] | None) -> MetricTabl
     if counters is None:
         return {}
     seconds = run.duration_ns / 1e9
-    # Little's law; the link's own mean sojourn counts the transmission, and a device buffer below the queue, too.
+    # Little's law. The link's own mean sojourn time also includes transmission and a device buffer below the queue.
     wait_ms = counters["mean_queue_packets"] * run.duration_ns / 1e6 / max(counters["forwarded"], 1)
     values = {
         "mean_qdisc_delay_l2": _Value(wait_ms),
@@ -399,7 +399,7 @@ def _network_table(run: RunInput, samples: Sequence[Samples]) -> MetricTable:
         return {}
     edges = samples[0].bin_edges_ns
     total = rates.sum(axis=0)
-    # A flow that began or ended within the bin does not count in it: the others share what they received.
+    # A flow that began or ended within a bin does not count in this bin: fairness is computed over the other flows.
     kept = np.where(alive, rates, 0.0)
     anyone = np.asarray(alive.any(axis=0))
     flowing = alive & (rates > 0)

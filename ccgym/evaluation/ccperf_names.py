@@ -1,6 +1,6 @@
-"""ccperf's metrics by name, and further ones in its manner: layer, unit, formula, and which values are the better ones.
+"""ccperf's metrics and similar further metrics by name: layer, unit, formula, and which values are better.
 
-``docs/reference/metrics.md`` and the tables of experiments and pages are made from this.
+``docs/reference/metrics.md`` and the tables of experiments and pages are generated from this table.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 Better: TypeAlias = Literal["higher", "lower", "one", "neither"]
-"""Which values of a metric are the better ones: high, low, or near 1; the others describe, and have no better side."""
+"""Which values of a metric are better: high, low, or near 1; ``neither`` for metrics that only describe."""
 
 Scope: TypeAlias = Literal["flow", "link", "net"]
-"""What a metric is of: a flow, a link, or all flows together."""
+"""Scope of a metric: a flow, a link, or all flows together."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,15 @@ class Definition:
     """``1`` for a plain number."""
     better: Better
     formula: str
-    """In Markdown. What runs over time does so over the life of the flow."""
+    """Formula in Markdown. Means over time are over the life of the flow."""
     ours: bool = False
-    """Whether it is not ccperf's."""
+    """Whether it is a metric of ccgym, not of ccperf."""
     needs_packets: bool = False
-    """Whether it is there only where packets were recorded."""
+    """Whether it requires recorded packets."""
 
     @property
     def layer(self) -> str:
-        """Where it is measured: ``l1`` the link's wire, ``l2`` its queue, ``l4`` transport, ``l7`` application."""
+        """Layer of the measurement: ``l1`` the link's wire, ``l2`` its queue, ``l4`` transport, ``l7`` application."""
         return self.name.rpartition("_")[2]
 
 
@@ -55,13 +55,13 @@ def _definitions() -> Iterator[Definition]:
     yield flow("mean_in_flight_l4", "segments", "neither", "time mean of the unacknowledged data")
     yield flow("cov_in_flight_l4", "1", "lower", "of the samples")
     yield flow("cov_throughput_l4", "1", "lower", "over throughput bins")
-    yield flow("mean_srtt_l4", "ms", "lower", "time mean of the smoothed round-trip time, from its first sample on")
+    yield flow("mean_srtt_l4", "ms", "lower", "time mean of the smoothed round-trip time from its first sample")
     for part in (50, 95, 99):
         yield flow(f"p{part}_srtt_l4", "ms", "lower", f"{part}th percentile of the same samples", ours=True)
     yield flow("mean_est_qdelay_l4", "ms", "lower", "`mean_srtt_l4` − base round-trip time of the flow")
     yield flow(
         "mean_network_power_l4", "Mbit/s per s", "higher",
-        "mean over samples of the rate of what can be read / smoothed round-trip time (not the ratio of means)",
+        "mean over samples of the rate of readable payload / smoothed round-trip time (not the ratio of means)",
     )  # fmt: skip
     yield flow("mean_utility_pf_l4", "ln(Mbit/s)", "higher", "mean over bins of ln(throughput)")
     yield flow("mean_utility_mpdf_l4", "(Mbit/s)^-1", "higher", "mean over bins of −1/throughput")
@@ -72,17 +72,17 @@ def _definitions() -> Iterator[Definition]:
     )  # fmt: skip
     yield flow(
         "mean_idt_ewma_l4", "ms", "neither",
-        "time mean of the moving average of the gaps between packets that the sender sends, each with weight 1/16",
+        "time mean of the moving average of the gaps between sent packets, each gap with weight 1/16",
         needs_packets=True,
     )  # fmt: skip
     yield flow(
-        "mean_recovery_time_l4", "ms", "lower", "time in fast recovery / number of recoveries; 0 without one"
+        "mean_recovery_time_l4", "ms", "lower", "time in fast recovery / number of recoveries; 0 if there are none"
     )  # fmt: skip
     yield flow("total_retransmissions_l4", "packets", "lower", "data packets sent again")
     yield flow("total_rtos_l4", "timeouts", "lower", "retransmission timeouts")
     yield flow(
         "flow_completion_time_l4", "s", "lower",
-        "last acknowledgement − start of a transfer that finished; else the life of the flow",
+        "last ACK − start, for a finished transfer; otherwise the life of the flow",
     )  # fmt: skip
     yield flow(
         "mean_throughput_l7", "Mbit/s", "higher", "payload that the application read / life; with a `send_buffer`"
@@ -92,15 +92,15 @@ def _definitions() -> Iterator[Definition]:
     )  # fmt: skip
     yield flow(
         "mean_one_way_delay_l7", "ms", "lower",
-        "mean over time of the delay from write to read; with a `send_buffer`, which its application keeps full",
+        "time mean of the delay from write to read; with a `send_buffer`, which the application keeps full",
     )  # fmt: skip
     yield flow(
         "mean_completion_time_l7", "ms", "lower",
-        "of a source that makes several transfers: mean time from request or arrival to the last acknowledgement",
+        "for a source with several transfers: mean time from request or arrival to the last ACK",
         ours=True,
     )  # fmt: skip
     for part in (50, 95, 99):
-        yield flow(f"p{part}_completion_time_l7", "ms", "lower", f"{part}th percentile of the same", ours=True)
+        yield flow(f"p{part}_completion_time_l7", "ms", "lower", f"{part}th percentile of these times", ours=True)
 
     yield link("mean_sending_rate_l1", "Mbit/s", "higher", "wire bits forwarded, overhead included / run")
     yield link("mean_qdisc_length_l2", "packets", "lower", "time mean of the queue")
@@ -112,13 +112,13 @@ def _definitions() -> Iterator[Definition]:
 
     yield net("mean_agg_throughput_l4", "Mbit/s", "higher", "sum over flows of unique payload / run")
     yield net("mean_agg_in_flight_l4", "segments", "neither", "time mean of the sum over flows")
-    yield net("mean_agg_utilization_bw_l4", "1", "higher", "as `mean_utilization_bw_l4`, of the sum over flows")
-    yield net("mean_agg_utilization_bdp_l4", "1", "one", "as `mean_utilization_bdp_l4`, of the sum over flows")
+    yield net("mean_agg_utilization_bw_l4", "1", "higher", "as `mean_utilization_bw_l4`, for the sum over flows")
+    yield net("mean_agg_utilization_bdp_l4", "1", "one", "as `mean_utilization_bdp_l4`, for the sum over flows")
     yield net("mean_agg_utility_pf_l4", "ln(Mbit/s)", "higher", "mean over bins of the sum over flows")
     yield net("mean_agg_utility_mpdf_l4", "(Mbit/s)^-1", "higher", "mean over bins of the sum over flows")
     yield net(
         "mean_jains_fairness_throughput_l4", "1", "higher",
-        "mean over bins of (Σx)² / (K·Σx²), K the flows alive in that bin",
+        "mean over bins of (Σx)² / (K·Σx²), K the number of active flows in that bin",
     )  # fmt: skip
     yield net(
         "mean_entropy_fairness_throughput_l4", "nat", "higher",
@@ -133,4 +133,4 @@ def _definitions() -> Iterator[Definition]:
 
 
 DEFINITIONS: Final[Mapping[str, Definition]] = {one.name: one for one in _definitions()}
-"""By name; flows' metrics first, then links', then those of all flows together."""
+"""Metrics by name: of flows first, then of links, then of all flows together."""

@@ -1,12 +1,12 @@
-"""Runs on a Ray cluster: the same functions, in processes of other machines.
+"""Make runs on a Ray cluster: the same functions, in processes of other machines.
 
-The driver, the process that the user started, sends runs and what they need by content
-(:mod:`ccgym.evaluation.run_bundle`); workers make them and send back what is kept; only the driver writes. So a lost
-worker leaves nothing half-written: its runs are sent again. A killed driver goes on with the same command, as without a
-cluster.
+The driver (the process that the user started) sends the runs and the content of all files that they need
+(:mod:`ccgym.evaluation.run_bundle`). Workers make the runs and send back the kept data. Only the driver writes files.
+So a lost worker leaves no incomplete file: its runs are sent again. After a killed driver, the same command continues,
+as without a cluster.
 
-A task costs Ray a millisecond and more, a short simulation not much more. So runs travel in batches of about
-:data:`BATCH_S`.
+A Ray task costs a millisecond or more, and a short simulation takes little longer. So runs are sent in batches of
+about :data:`BATCH_S`.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from ccgym.evaluation.run import Run
 from ccgym.evaluation.run_bundle import code, packed
 
 AUTO: Final = "auto"
-"""The address of the cluster that runs on this machine, or else one is started for the time of the command."""
+"""Use the cluster that runs on this machine; if there is none, start one that ends with the command."""
 
 BATCH_S: Final = 1.0
-"""Seconds that a batch is to take: Ray's cost per task is then below 1 %."""
+"""Target duration of a batch, seconds: Ray's cost per task is then below 1 %."""
 ANSWER_S: Final = 2.0
-"""Seconds within which a cluster that was on this machine must answer."""
+"""Maximum seconds to wait for an answer of a cluster that was on this machine."""
 TURN_S: Final = 0.5
-"""Seconds after which a wait looks whether there was a signal, or machines came or went."""
+"""Seconds between checks for signals, and for added or lost machines, while waiting."""
 MAX_LOST: Final = 3
-"""How often a run may lose its worker: after that it is taken for the cause."""
+"""Maximum number of workers that a run may lose: after that, the run is treated as the cause."""
 
 
 class Cluster:
     """A connection to a Ray cluster. Use it as a context manager.
 
     Args:
-        address: :data:`AUTO`, or what ``ray start`` printed: ``10.0.0.1:6379``.
-        processors: Of a cluster that is started; None: all of this machine.
-        notice: Told what is worth a line.
+        address: :data:`AUTO`, or the address that ``ray start`` printed: ``10.0.0.1:6379``.
+        processors: Number of processors of a cluster that is started here; None: all of this machine.
+        notice: Called with messages for the user.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Cluster:
         self._ray: Any = None
 
     def __enter__(self) -> Cluster:
-        # Ray sends usage data otherwise.
+        # Otherwise, Ray sends usage data.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         import ray
 
@@ -81,7 +81,7 @@ class Cluster:
         return self
 
     def _known(self) -> str | None:
-        """The address of a cluster that is there, as far as can be told; None if one is to be started."""
+        """Return the address of an existing cluster, if known; None if a new cluster must be started."""
         from ray._private.services import get_ray_address_from_environment
 
         if self.address != AUTO or os.environ.get("RAY_ADDRESS"):
@@ -90,13 +90,13 @@ class Cluster:
             found = str(get_ray_address_from_environment(AUTO, None))
         except ConnectionError:
             return None
-        # Ray itself would wait for it for more than a minute.
+        # Ray itself would wait for an answer for more than a minute.
         host, _, port = found.rpartition(":")
         try:
             with socket.create_connection((host, int(port)), timeout=ANSWER_S):
                 return found
         except (OSError, ValueError):
-            self._notice(f"no Ray cluster answers at {found}, where the last one of this machine was: starting one")
+            self._notice(f"no Ray cluster answers at {found}, the address of the last one here: starting a new one")
             return None
 
     def __exit__(self, *_: object) -> None:
@@ -111,8 +111,8 @@ class Cluster:
                 f"real packets (--backend {real}) on a cluster",
                 where="--cluster",
                 expected="--backend sim: in real time, runs that share a machine would disturb each other, and "
-                "Ray does not say which do",
-                hint="run it without --cluster on a machine of its own",
+                "Ray does not report which runs share one",
+                hint="run it without --cluster on a machine without other load",
             )
 
     def at_a_time(self, jobs: int | None) -> int:
@@ -134,7 +134,7 @@ class Cluster:
         if not runs:
             return
         ray = self._ray
-        # In a list, a reference is not replaced by what it refers to: a worker fetches that once, not for every task.
+        # In a list, Ray does not replace a reference by its object: a worker fetches the object once, not per task.
         bundle = [ray.put(packed(runs, reduce))]
         function = ray.remote(_worker()).options(num_cpus=1, max_retries=0)
         waiting, alone = deque(runs), deque[Run]()
@@ -190,15 +190,15 @@ class Cluster:
 
 
 def _batch_size(run_s: float | None, left: int, slots: int) -> int:
-    """Runs of the next batch: one while it is not known how long runs take; towards the end few, so that all machines
-    end together."""
+    """Return the number of runs in the next batch: one if the duration of runs is unknown; few near the end, so that
+    all machines end at about the same time."""
     if run_s is None:
         return 1
     return max(1, min(int(BATCH_S / max(run_s, 1e-6)), math.ceil(left / (2 * slots))))
 
 
 def _ready(ray: Any, flying: Sequence[Any]) -> Sequence[Any]:
-    """Those that have ended, after a turn at most."""
+    """Return the ended tasks, after at most one waiting interval."""
     if not flying:
         return ()
     if not ray.wait(flying, num_returns=1, timeout=TURN_S, fetch_local=False)[0]:
@@ -214,8 +214,8 @@ def _done(outcome: RunOutcome) -> Future[RunOutcome]:
 
 
 def _worker() -> Callable[[str, list[Any], bytes], list[Made | str] | str]:
-    """The function that workers are sent. It is inside of another one so that it travels as code, and can say so
-    where ccgym is not installed."""
+    """Return the function that workers run. It is a nested function so that Ray sends its code, and it can report a
+    missing ccgym."""
 
     def work(wanted: str, bundle: list[Any], runs: bytes) -> list[Made | str] | str:
         import platform
@@ -225,7 +225,7 @@ def _worker() -> Callable[[str, list[Any], bytes], list[Made | str] | str]:
         try:
             from ccgym.evaluation.run_bundle import difference, make_runs
         except ImportError as error:
-            return f"{platform.node()} has no ccgym, or a very different one ({error})"
+            return f"{platform.node()} has no ccgym, or a very different version ({error})"
         found = difference(wanted)
         return make_runs(ray.get(bundle[0]), runs) if found is None else found
 
@@ -237,6 +237,6 @@ def _refused(found: str, address: str) -> PlatformError:
         "version-mismatch",
         found,
         where=f"--cluster {address}",
-        expected=f"ccgym {code()} on every machine, as here: another one would come to other results",
-        hint="install the same wheel on all machines; `ccgym --version` says what is there",
+        expected=f"ccgym {code()} on every machine, as here: another version could give other results",
+        hint="install the same wheel on all machines; `ccgym --version` prints the installed version",
     )

@@ -1,4 +1,4 @@
-"""Two results side by side: what each scheme reached in both, and whether that differs."""
+"""Compare two results: the numbers of each scheme in both, and whether they differ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ccgym.evaluation.results import COMPARED, ResultSet
 from ccgym.evaluation.run_record import RunRecord
 
 Comparable: TypeAlias = ResultSet | RunRecord | Sequence[RunRecord]
-"""Results of an evaluation; a run, or runs of the same flows with other seeds."""
+"""Results of an evaluation; or one run, or several runs of the same flows with different seeds."""
 
 _SIDES: Final = ("first", "second")
 _UNITS: Final = {"throughput_mbps": "Mbit/s", "delay_p95_ms": "ms", "loss": "%"}
@@ -21,13 +21,13 @@ _UNITS: Final = {"throughput_mbps": "Mbit/s", "delay_p95_ms": "ms", "loss": "%"}
 
 @dataclass(frozen=True)
 class Comparison:
-    """What :func:`compare` found, a difference per scheme and quantity."""
+    """Result of :func:`compare`: one difference per scheme and quantity."""
 
     found: tuple[tuple[str, Difference], ...]
-    """Scheme, and the difference *first less second*, its interval and the verdict on the first."""
+    """Scheme, and the difference *first minus second* with its interval and the verdict about the first."""
 
     def rows(self) -> list[dict[str, Any]]:
-        """As rows of a table: ``pandas.DataFrame(comparison.rows())``. Losses are fractions."""
+        """Return rows of a table: ``pandas.DataFrame(comparison.rows())``. Losses are fractions."""
         return [{"scheme": scheme, **one.row()} for scheme, one in self.found]
 
     def _cells(self) -> list[tuple[str, ...]]:
@@ -47,26 +47,26 @@ class Comparison:
         cells = self._cells()
         widths = [max(len(row[at]) for row in cells) for at in range(4)]
         lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)) for row in cells]
-        return "\n".join(["Comparison: first less second, with the 95 % interval", *lines])
+        return "\n".join(["Comparison: first minus second, with the 95 % interval", *lines])
 
     def _repr_html_(self) -> str:
-        head = ("scheme", "quantity", "first less second (95 % interval)", "the first is", "runs of each")
+        head = ("scheme", "quantity", "first minus second (95 % interval)", "the first is", "runs of each")
         return html_table("Comparison", head, self._cells())
 
 
 def compare(first: Comparable, second: Comparable, seed: int = 1) -> Comparison:
     """Compare two results: throughput, 95th percentile of the one-way delay and loss of each scheme that both have.
 
-    Intervals are bootstrap intervals of the difference of two means, of runs that are no pairs. From one run each there
-    is none, and the verdict is ``undecided``.
+    Intervals are bootstrap intervals of the difference of two means of unpaired runs. With one run each there is no
+    interval, and the verdict is ``undecided``.
 
     Args:
         first: Results of an evaluation (``ResultSet.load(directory)``), or one or several runs of :func:`simulate`.
-        second: The same.
+        second: The results to compare with, in the same form.
         seed: Root of the bootstrap's random streams.
 
     Raises:
-        ConfigError: They have no scheme in common.
+        ConfigError: The two results have no scheme in common.
     """
     sides = [_runs(first), _runs(second)]
     common = [scheme for scheme in sides[0] if scheme in sides[1]]
@@ -93,7 +93,7 @@ def compare(first: Comparable, second: Comparable, seed: int = 1) -> Comparison:
 
 
 def _runs(given: Comparable) -> dict[str, dict[int, Any]]:
-    """Pantheon's numbers of all flows together, by scheme and number of the run."""
+    """Return Pantheon's numbers of all flows together, by scheme and run number."""
     if isinstance(given, ResultSet):
         return {
             one.style.key: {cell.run: cell.record.total for cell in one.valid_runs}

@@ -1,4 +1,4 @@
-"""Why a scheme carried little: its first run once more without random loss, and once more for longer."""
+"""Find causes of very low throughput: repeat a scheme's first run without random loss, and with a longer duration."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ RELIEF: Final = 2.0
 """A cause is confirmed if the run without it carries at least this many times as much."""
 
 MAX_PACKETS: Final = 400_000
-"""Maximum number of packets of such a run, which takes a fraction of a second. It is no limit of time, so that the same
-seed gives the same flags."""
+"""Maximum number of packets of such a run, which takes a fraction of a second. It is not a time limit, so that the
+same seed gives the same flags."""
 
 
 def causes(experiment: Experiment, results: ResultSet) -> dict[str, Cause]:
-    """What starved simulated schemes, by their keys, where another run confirms it."""
+    """Return the causes of very low throughput of simulated schemes, by key, if another run confirms them."""
     starved = {one.style.key: one.valid_runs[0] for one in results.schemes if is_starved(one)}
     runs = {run.contender.key: run for run in experiment.planned() if run.number == 1} if starved else {}
     asked = [
@@ -39,7 +39,7 @@ def causes(experiment: Experiment, results: ResultSet) -> dict[str, Cause]:
     found: dict[str, Cause] = {}
     try:
         records = simulate_many(jobs)
-    except CcgymError:  # Such a run may need more memory. It was not asked for.
+    except CcgymError:  # Such a run may need more memory. The user did not request it.
         return found
     for (key, cause, _), record in zip(asked, records, strict=True):
         carried = record.total.throughput_mbps
@@ -49,7 +49,7 @@ def causes(experiment: Experiment, results: ResultSet) -> dict[str, Cause]:
 
 
 def _others(run: Run, capacity_mbps: float) -> list[tuple[Cause, Run]]:
-    """Runs that differ in one thing, with the cause that they would confirm."""
+    """Return runs that differ in one parameter, with the cause that they would confirm."""
     path, length_s = run.path, run.duration_ns / 1e9
     others = []
     if path.loss > 0 and path.chain:

@@ -1,8 +1,8 @@
-"""What a run's two figures show, reduced so far that a run can be redrawn without its packets.
+"""Data of a run's two figures, reduced so that they can be drawn again without the packets.
 
-Binning is Pantheon's (``src/analysis/tunnel_graph.py`` @23e738c): 500 ms bins counted from the first event of the
-log; a bin's value is its bits / 0.5 s. Delays are kept as the occupied cells of a fine grid, so that a run takes some
-tens of kilobytes instead of megabytes. The native core makes both.
+Bins are Pantheon's (``src/analysis/tunnel_graph.py`` @23e738c): 500 ms bins from the first event of the
+log; a bin's value is its bits / 0.5 s. Delays are kept as the occupied cells of a fine grid, so that a run takes tens
+of kilobytes instead of megabytes. The native core computes bins and cells.
 """
 
 from __future__ import annotations
@@ -55,29 +55,29 @@ class RunCurves:
     bin_s: float
     """Width of a bin, seconds."""
     capacity_mbps: FloatArray
-    """Capacity per bin, Mbit/s, at the bin's start; empty where it is unknown."""
+    """Capacity per bin, Mbit/s, at the bin's start; empty if unknown."""
     flows: tuple[FlowCurves, ...]
-    """In order of flow number."""
+    """The curves of the flows, in order of flow number."""
 
     @classmethod
     def of_run(cls, native: SimResult, capacity: LinkCapacity | None, duration_ns: int) -> RunCurves:
-        """Bin and thin what was recorded.
+        """Return the binned and thinned curves of a recorded run.
 
         Args:
             native: the run.
-            capacity: the bottleneck's capacity, where there is one.
+            capacity: the bottleneck's capacity; None without a bottleneck.
             duration_ns: length of the run, nanoseconds.
         """
         capacity_mbps = np.empty(0, dtype=np.float64)
         if capacity is not None and duration_ns >= BIN_NS:
-            # Whole bins only: a last bin cut short by the end of the run would look like a drop of the link's rate.
+            # Whole bins only: a last bin that the end of the run cuts would look like a drop of the link's rate.
             edges = np.arange(duration_ns // BIN_NS + 1, dtype=np.int64) * BIN_NS
             capacity_mbps = mean_per_bin_mbps(capacity, edges)
         return cls(BIN_NS / 1e9, capacity_mbps, tuple(FlowCurves(*flow) for flow in native.curves(duration_ns)))
 
     @classmethod
     def from_log(cls, log: PacketLog) -> RunCurves:
-        """Bin and thin a packet log; the link's delivery opportunities are a flow that only enters."""
+        """Return the curves of a packet log; the link's delivery opportunities count as a flow that only enters."""
         entered = (
             np.concatenate([log.opportunity_ns, log.arrival_ns]),
             np.concatenate([log.opportunity_bytes, log.arrival_bytes]),
@@ -89,7 +89,7 @@ class RunCurves:
         return cls(BIN_NS / 1e9, link.ingress_mbps, tuple(flows))
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """As they are kept: an array whose fields are the curves, those of all flows one after the other, and the
+        """Return the arrays to keep: one array with a field per curve, with the flows one after another, and the
         ``sizes`` of each field by flow."""
         parts = {name: [getattr(flow, name).astype(np.float32) for flow in self.flows] for name in _FIELDS}
         sizes = [[part.size for part in one] for one in parts.values()]
@@ -103,7 +103,7 @@ class RunCurves:
 
     @classmethod
     def of_arrays(cls, kept: Mapping[str, npt.NDArray[Any]]) -> RunCurves:
-        """The inverse of :meth:`arrays`; the version before kept each curve by itself."""
+        """Return the curves of kept arrays, as from :meth:`arrays`; the previous version kept one array per curve."""
         arrays: Any = kept.get(_ARRAY, kept)
         if _ARRAY in kept:
             ends = np.cumsum(arrays["sizes"], axis=1)
@@ -118,5 +118,5 @@ class RunCurves:
 
     @classmethod
     def load(cls, file: Path) -> RunCurves:
-        """Read the curves that an evaluation kept of a run; :class:`ResultsError` where that cannot be done."""
+        """Read the curves of a run that an evaluation kept; raise :class:`ResultsError` if this fails."""
         return read_arrays(file, cls.of_arrays)

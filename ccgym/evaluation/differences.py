@@ -1,8 +1,8 @@
-"""Which of two schemes is better: the difference of their means with its interval, and how many more runs would decide.
+"""Compare two schemes: the difference of their means with its interval, and the number of further runs to decide.
 
-A scheme is *better* or *worse* than another one where the whole 95 % interval of the difference is on one side of zero,
-otherwise the two are *undecided*. How many runs would decide is what the widths of intervals say, which shrink with the
-root of the number of runs, if the difference stays what it is.
+A scheme is *better* or *worse* than another one if the whole 95 % interval of the difference is on one side of zero.
+Otherwise the two are *undecided*. The number of further runs is an estimate: it assumes that the difference stays
+equal, and that the width of the interval shrinks with the square root of the number of runs.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy as np
 from ccgym.evaluation.bootstrap import FloatArray, Interval, resampled_means, stretched, student_quantile
 
 PairVerdict: TypeAlias = Literal["better", "worse", "equal", "undecided"]
-"""What the first of two schemes is. ``equal``: all runs of both gave the same number."""
+"""Verdict about the first of two schemes. ``equal``: all runs of both schemes gave the same number."""
 
 Direction: TypeAlias = Literal["higher", "lower"]
-"""Which values of a quantity are the better ones."""
+"""Which values of a quantity are better."""
 
 MOST_RUNS: Final = 10_000
-"""Where more than these would be needed, no number is named."""
+"""Maximum number of further runs that is reported."""
 
 
 @dataclass(frozen=True)
@@ -36,22 +36,22 @@ class Difference:
     first: str
     """Key of the first scheme."""
     second: str
-    """Key of the other one."""
+    """Key of the second scheme."""
     runs: tuple[int, int]
-    """How many runs of each were compared."""
+    """Number of compared runs of each scheme."""
     mean: float
-    """Mean of the first less that of the other."""
+    """Mean of the first scheme minus mean of the second."""
     low: float | None
-    """Where the interval begins; None where there are too few runs for one."""
+    """Lower end of the interval; None if there are too few runs for an interval."""
     high: float | None
     verdict: PairVerdict
-    """What the first one is."""
+    """Verdict about the first scheme."""
     more_runs: int | None
-    """Of an undecided pair: about how many more runs of each scheme would decide; None where over 10,000 would, or
-    where one run each does not tell."""
+    """For an undecided pair: approximate number of further runs of each scheme to decide; None if over 10,000 runs
+    would be needed, or if there is one run each."""
 
     def row(self) -> dict[str, Any]:
-        """As a row of a table."""
+        """Return the difference as a row of a table."""
         data = asdict(self)
         data["runs_first"], data["runs_second"] = data.pop("runs")
         return data
@@ -60,13 +60,13 @@ class Difference:
 def differences(
     quantity: str, better: Direction, values: Mapping[str, Mapping[int, float]], *, paired: bool, seed: int = 1
 ) -> list[Difference]:
-    """All pairs of schemes compared, in their order.
+    """Compare all pairs of schemes, in the order of the schemes.
 
     Args:
-        quantity: What is compared.
-        better: Which values are the better ones.
-        values: By scheme, by number of the run.
-        paired: Whether runs of one number met the same conditions: then only numbers that both have are compared.
+        quantity: Name of the compared quantity.
+        better: Which values are better.
+        values: Values by scheme, by run number.
+        paired: Whether runs with equal numbers had the same conditions. If so, only common run numbers are compared.
         seed: Root of the random streams.
     """
     known = {scheme: runs for scheme, runs in values.items() if runs}
@@ -117,15 +117,15 @@ def _difference(
 
 
 def _welch(first: Sequence[float], second: Sequence[float]) -> float:
-    """Degrees of freedom of a difference of two means (Welch and Satterthwaite); infinite where nothing varies."""
+    """Return the degrees of freedom of a difference of two means (Welch, Satterthwaite); infinite without variance."""
     parts = [(float(np.var(one, ddof=1)) / len(one), len(one) - 1) for one in (first, second) if len(one) > 1]
     below = sum(part**2 / free for part, free in parts)
     return sum(part for part, _ in parts) ** 2 / below if below > 0 else inf
 
 
 def _more_runs(interval: Interval | None, runs: int, degrees: float) -> int | None:
-    """How many further runs would move the nearer end of an interval to zero."""
-    if interval is None:  # one run says nothing about how much runs differ
+    """Return the number of further runs that would move the nearer end of the interval to zero."""
+    if interval is None:  # one run does not show how much runs differ
         return None
     arm = interval.mean - interval.low if interval.mean > 0 else interval.high - interval.mean
     reach = abs(interval.mean) * student_quantile(degrees) / arm if arm > 0 else inf
@@ -140,5 +140,5 @@ def _more_runs(interval: Interval | None, runs: int, degrees: float) -> int | No
 
 
 def rows(found: Iterable[Difference], **more: Any) -> list[dict[str, Any]]:
-    """Differences as rows of a table, with further columns before theirs."""
+    """Return differences as rows of a table, after further columns ``more``."""
     return [{**more, **one.row()} for one in found]

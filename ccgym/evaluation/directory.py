@@ -1,4 +1,4 @@
-"""Results directories: one kind of results in each, of one experiment, written by one process at a time."""
+"""Results directories: each has one kind of results, of one experiment, and one process at a time writes to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MARKERS: Final[Mapping[Kind, tuple[str, str]]] = {
     "experiment": ("ccgym_experiment.json", "the results of an experiment"),
     "training": ("seeds.json", "a training run"),
 }
-"""The file that a directory of each kind has, and what that is."""
+"""By kind: the file that identifies a directory of this kind, and a description of the content."""
 
 MANIFEST_FILE: Final = MARKERS["evaluation"][0]
 FORMAT: Final = "ccgym-manifest"
@@ -32,32 +32,32 @@ FORMAT_VERSION: Final = 2
 
 
 def refuse_other_kinds(directory: Path, kind: Kind, option: str = "--out") -> None:
-    """Raise :class:`ResultsError` if a directory holds something of another kind; ``option`` is what named it."""
+    """Raise :class:`ResultsError` if a directory contains another kind of results; ``option`` gave the directory."""
     for other, (file, what) in MARKERS.items():
         if other != kind and (directory / file).exists():
             raise ResultsError(
                 "directory-taken",
-                f"the directory holds {what}",
+                f"the directory contains {what}",
                 where=str(directory),
-                expected=f"an empty directory, or one that holds {MARKERS[kind][1]}",
+                expected=f"an empty directory, or one that contains {MARKERS[kind][1]}",
                 hint=f"choose another directory with {option}",
             )
 
 
 def lock_directory(directory: Path, kind: Kind, inside: str = RUNS_DIRECTORY, option: str = "--out") -> TextIOWrapper:
-    """Make a results directory, and the one inside it, if they are not there, and keep others out of it.
+    """Create a results directory and its inner directory, if they do not exist, and lock it for this process.
 
     Args:
         directory: The results directory.
-        kind: What it is to hold.
-        inside: Name of the directory inside it.
-        option: The option that named it, for errors.
+        kind: Kind of results for it.
+        inside: Name of the inner directory.
+        option: The option that gave the directory, for errors.
 
     Returns:
-        What holds the lock: it is free again when this is closed, or its process ends.
+        The lock file: closing it, or the end of the process, releases the lock.
 
     Raises:
-        ResultsError: It holds something else, cannot be written, or is in use.
+        ResultsError: The directory contains something else, cannot be written, or is in use.
     """
     refuse_other_kinds(directory, kind, option)
     with _writing(directory, option):
@@ -74,9 +74,9 @@ def lock_directory(directory: Path, kind: Kind, inside: str = RUNS_DIRECTORY, op
             f"another process{f' ({holder})' if holder else ''} is writing to this directory",
             where=str(directory),
             expected="one process at a time",
-            hint=f"wait for it, end it, or choose another directory with {option}",
+            hint=f"wait for that process, end it, or choose another directory with {option}",
         ) from None
-    # What a killed process had not finished writing; with the lock nothing else writes here.
+    # Incomplete files of a killed process; because of the lock, no other process writes here.
     for folder in (directory, directory / inside):
         for partial in folder.glob(".*.partial"):
             if partial.is_file():
@@ -104,16 +104,16 @@ def _writing(directory: Path, option: str = "--out") -> Iterator[None]:
 def claim(
     directory: Path, parameters: Mapping[str, Any], kind: Kind = "evaluation", may_differ: Collection[str] = ()
 ) -> None:
-    """Write the manifest of an evaluation or experiment, or make sure that the one there has the same parameters.
+    """Write the manifest of an evaluation or experiment, or check that the existing one has the same parameters.
 
     Args:
         directory: The results directory; created if it does not exist.
-        parameters: What identifies the results: plain data.
-        kind: What the directory holds.
+        parameters: The identity of the results, as plain data.
+        kind: Kind of results in the directory.
         may_differ: Names of parameters that may differ.
 
     Raises:
-        ResultsError: It holds something else, or cannot be written.
+        ResultsError: The directory contains something else, or cannot be written.
     """
     refuse_other_kinds(directory, kind)
     file = directory / MARKERS[kind][0]
@@ -125,11 +125,11 @@ def claim(
         if fixed[0] != fixed[1]:
             different = differences(old, new)
             found = "; ".join(different[:6]) + ("; …" if len(different) > 6 else "")
-            raise _foreign(directory, f"the directory holds the results of a different experiment ({found})")
+            raise _foreign(directory, f"the directory contains the results of a different experiment ({found})")
         if old == new:
             return
     elif runs.is_dir() and any(runs.iterdir()):
-        raise _foreign(directory, "there are results, but no manifest that says whose")
+        raise _foreign(directory, "there are results, but no manifest that identifies their experiment")
     document = {"format": FORMAT, "version": FORMAT_VERSION, "parameters": new}
     with _writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
@@ -137,7 +137,7 @@ def claim(
 
 
 def held_parameters(directory: Path, kind: Kind = "evaluation") -> dict[str, Any] | None:
-    """The parameters in a directory's manifest; None without a manifest; empty where it cannot be read."""
+    """Return the parameters in a directory's manifest; None without a manifest; empty if it cannot be read."""
     file = directory / MARKERS[kind][0]
     try:
         return _manifest(file) if file.exists() else None
@@ -150,7 +150,7 @@ def _manifest(file: Path) -> dict[str, Any]:
         document = read_json(file)
         known = document["format"] == FORMAT and document["version"] == FORMAT_VERSION
         if not known or not isinstance(document["parameters"], dict):
-            raise _foreign(file.parent, f"{file.name} is damaged, or of another version of ccgym")
+            raise _foreign(file.parent, f"{file.name} is damaged, or from another version of ccgym")
         return dict(document["parameters"])
     except UnreadableError as error:
         raise _foreign(file.parent, f"{file.name} {error}") from None
@@ -163,13 +163,13 @@ def _foreign(directory: Path, found: str) -> ResultsError:
         "directory-taken",
         found,
         where=str(directory),
-        expected="an empty directory, or one that the same command filled",
+        expected="an empty directory, or one from the same command",
         hint="choose another directory with --out, or delete this one",
     )
 
 
 def differences(old: Any, new: Any, place: str = "") -> list[str]:
-    """What differs between two parameter sets, one line per place: ``runs: 5 there, 10 here``."""
+    """Return the differences between two parameter sets, one line per place: ``runs: 5 there, 10 here``."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         lines = []
         for key in [*old, *(key for key in new if key not in old)]:

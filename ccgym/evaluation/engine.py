@@ -1,14 +1,14 @@
-"""The engine that measures: runs that are there already are kept, the others are made, each kept as it ends.
+"""The measurement engine: finished runs are reused, missing runs are made, and each is kept when it ends.
 
-Everything is measured by :func:`measure`: evaluations, experiments, scorecards, gaps. It takes the runs
-(:class:`~ccgym.evaluation.run.Run`), where they are kept (:class:`~ccgym.evaluation.store.RunStore`), and a
-:class:`Reduction`, which says what to make of a record: that is large while it holds packets and series.
+:func:`measure` makes all measurements: evaluations, experiments, scorecards, gaps. Its arguments are the runs
+(:class:`~ccgym.evaluation.run.Run`), their store (:class:`~ccgym.evaluation.store.RunStore`), and a
+:class:`Reduction`, which computes the kept data from a record: a record with packets and series is large.
 
-Runs are made in threads, or by processes of a cluster (:mod:`ccgym.evaluation.cluster`), which come to the same.
+Runs are made in threads, or by processes of a cluster (:mod:`ccgym.evaluation.cluster`), with the same results.
 
-A run that fails does not stop the others. Interrupted, by an exception or by the machine, the same call goes on: of
-simulations what is kept is what would come out again; of real packets, which never come out the same, it is what was
-measured then.
+A failed run does not stop the others. After an interruption, by an exception or by the machine, the same call
+continues. For simulations, kept results equal the results of a new run. For real packets, which never repeat exactly,
+they are the earlier measurements.
 """
 
 from __future__ import annotations
@@ -36,38 +36,38 @@ from ccgym.units import Nanoseconds
 SIMULATING: Final = "simulating"
 """The stage of :func:`measure`, for observers."""
 RUNNING: Final = "running"
-"""The same where packets are real."""
+"""The stage of :func:`measure` with real packets."""
 
-REPEATED: Final = "repeated, since the machine could not hold the schedule of an earlier try"
-"""Note of a run before which others were discarded; ``repeats`` in its report says how many."""
+REPEATED: Final = "repeated, since the machine could not hold the schedule in an earlier try"
+"""Note of a run after discarded tries; ``repeats`` in its report is their number."""
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """What a reduction leaves where plain data are not all."""
+    """Result of a reduction that has arrays in addition to plain data."""
 
     data: Any
-    """Plain data, as JSON has them."""
+    """Plain data that JSON can represent."""
     arrays: bytes | None = None
     """The content of an ``.npz`` file to be kept with the data (:func:`~ccgym.evaluation.store.packed`)."""
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """What is made of a record, and kept.
+    """The function that computes the kept data from a record.
 
-    A run that is asked for with another reduction is run again.
+    The same run with another reduction is run again.
     """
 
     name: str
-    """What it is called in the store."""
+    """Name in the store."""
     version: int
-    """Rises when :attr:`reduce` makes something else of the same record."""
+    """Version; increases when :attr:`reduce` computes different data from the same record."""
     reduce: Callable[[Run, RunRecord], Any]
-    """Makes plain data of a record, or :class:`Reduced`. It is called in a thread, or in a process elsewhere."""
+    """Returns plain data or :class:`Reduced` for a record. It is called in a thread, or in another process."""
     missing: Callable[[Run, StoredRun], str | None] | None = None
-    """What is missing or wrong with what a kept run left outside of the store, None if it can be used. An empty text:
-    it never wrote what is wanted now."""
+    """Returns the problem of a kept run's files outside the store; None if they can be used. An empty text means that
+    the run never wrote the files that are required now."""
 
     @property
     def text(self) -> str:
@@ -77,30 +77,30 @@ class Reduction:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """How a run ended: with data, in an error, or not at all on this machine."""
+    """Outcome of a run: data, an error, or unavailable on this machine."""
 
     run: Run
     stored: StoredRun | None = None
-    """What is kept of it; None where it left nothing."""
+    """The kept data; None if there are none."""
     error: str | None = None
-    """What went wrong; None where nothing did."""
+    """The error; None without an error."""
     unavailable: str | None = None
-    """Why this machine cannot make it: the kernel lacks its algorithm."""
+    """Reason why this machine cannot make the run: the kernel lacks its algorithm."""
     left: bool = False
-    """Whether time was up before it began."""
+    """Whether the time budget ran out before the run began."""
     kept: bool = False
-    """Whether it was there from before."""
+    """Whether an earlier call made the run."""
     file: str = ""
-    """Its file, relative to the store's directory; empty without a store."""
+    """File of the run, relative to the store's directory; empty without a store."""
 
     @property
     def data(self) -> Any:
-        """What the reduction made of it; None where it left nothing."""
+        """Data from the reduction; None if there are none."""
         return None if self.stored is None else self.stored.data
 
     @property
     def arrays_file(self) -> str:
-        """The file of its arrays, relative to the store's directory; empty where there are none."""
+        """File of the arrays, relative to the store's directory; empty if there are none."""
         return self.file if self.file.endswith(".npz") else ""
 
 
@@ -109,19 +109,19 @@ class Made:
     """The result of a run, before it is kept."""
 
     stored: StoredRun | None
-    """None where it could not be made."""
+    """Kept data; None if the run could not be made."""
     unavailable: str | None = None
-    """Why it could not."""
+    """Reason why the run could not be made."""
     arrays: bytes | None = None
     took_s: float = 0.0
-    """Seconds, with all that was tried before."""
+    """Duration, seconds, earlier tries included."""
 
 
 class RemoteExecutor(Protocol):
-    """Processes on other machines that make runs: a cluster."""
+    """A cluster: processes on other machines that make runs."""
 
     def require(self, runs: Sequence[Run]) -> None:
-        """Make sure that it can make these runs.
+        """Check that the cluster can make these runs.
 
         Raises:
             CcgymError: It cannot.
@@ -129,7 +129,7 @@ class RemoteExecutor(Protocol):
         ...
 
     def at_a_time(self, jobs: int | None) -> int:
-        """How many runs it makes at a time, no more than ``jobs``."""
+        """Return the number of runs that it makes at the same time, at most ``jobs``."""
         ...
 
     def each(
@@ -142,16 +142,16 @@ class RemoteExecutor(Protocol):
         keep: Callable[[Run, Made], RunOutcome],
         notice: Callable[[str], None],
     ) -> Generator[tuple[Run, Future[RunOutcome]], None, None]:
-        """Make each run, and give each with what came of it, in the order in which they end.
+        """Make the runs, and yield each run with its outcome, in the order of their ends.
 
         Args:
             runs: The runs.
-            begins: When each begins in virtual time, by digest.
-            reduce: What is made of each record, there.
-            jobs: How many at a time; None: as many as it has processors.
-            begin: Called before a run is sent; it is left if the answer is no.
-            keep: Called with what comes back.
-            notice: Told what is worth a line.
+            begins: Start of each run in virtual time, by digest.
+            reduce: The reduction of each record, computed on the cluster.
+            jobs: Maximum number of runs at the same time; None: the number of processors.
+            begin: Called before a run is sent; if it returns False, the run is left out.
+            keep: Called with each result.
+            notice: Called with messages for the user.
         """
         ...
 
@@ -169,25 +169,25 @@ def measure(
     cluster: RemoteExecutor | None = None,
     progress: ProgressFile | None = None,
 ) -> list[RunOutcome]:
-    """Run what is not there yet; the outcomes are in the order of the runs.
+    """Make the missing runs, and return the outcomes in the order of the runs.
 
     Args:
-        runs: The runs, all on one backend. Equal ones are run once.
-        reduce: What is made of each record.
-        store: Where runs are kept, open; None: nowhere, and then a reduction may leave any object.
-        jobs: Runs at a time; by default all processors simulate, and real packets have the machine to themselves.
+        runs: The runs, all on one backend. Equal runs are made once.
+        reduce: The reduction of each record.
+        store: The open store of runs; None: no store, and then a reduction may return any object.
+        jobs: Runs at the same time; by default one per processor for simulations, and one for real packets.
         observer: Receives the progress.
-        repeat_limited: How often a run of real packets is tried again whose schedule the machine could not hold, also
-            one that is there from before. The first that it held counts, otherwise the last; the result of the packets
-            plays no part.
-        retries: How often a run of real packets that ends in an error is tried again. A simulation would end in the
-            same one.
-        budget: Time for what is missing; None: as much as it takes.
-        cluster: Where runs are made; None: in threads here. Only this process writes into the store.
-        progress: Gets what other processes may read of it; None: they may not.
+        repeat_limited: Maximum number of further tries of a run of real packets whose schedule the machine could not
+            hold, also of a run from an earlier call. The first try with a held schedule counts, otherwise the last try,
+            independently of its measured numbers.
+        retries: Maximum number of further tries of a run of real packets that ended in an error. A simulation would end
+            in the same error.
+        budget: Time limit for the missing runs; None: no limit.
+        cluster: The cluster that makes the runs; None: threads of this process. Only this process writes to the store.
+        progress: Writes the progress for other processes; None: nothing is written.
 
     Raises:
-        CcgymError: The backend cannot run one of the paths here, or the cluster one of the runs.
+        CcgymError: The backend cannot run one of the paths here, or the cluster cannot make one of the runs.
     """
     if not runs:
         return []
@@ -263,7 +263,7 @@ def _look(
     observer: Observer,
     limited_again: bool,
 ) -> RunOutcome | None:
-    """What is known of a run without running it; None where it has to be run."""
+    """Return the outcome of a run that needs no new run; None if it must be run."""
     found = None if store is None else store.load(run, reduce.text)
     if isinstance(found, StoredRun) and reduce.missing is not None:
         reason = reduce.missing(run, found)
@@ -279,8 +279,8 @@ def _look(
 
 
 def _begins(missing: Sequence[Run], known: Iterable[RunOutcome]) -> list[float]:
-    """When runs begin, seconds since the epoch. In virtual time they follow one another, however many are simulated at
-    once, and come after those that are there."""
+    """Return the start times of runs, seconds since the epoch. In virtual time, runs follow one another after the kept
+    runs, independently of how many are simulated in parallel."""
     ends = [one.stored.started_epoch_s + one.run.duration_ns / 1e9 for one in known if one.stored is not None]
     begins, now = [], max([time.time(), *ends])
     for run in missing:
@@ -299,22 +299,22 @@ def _outcome(run: Run, future: Future[RunOutcome]) -> RunOutcome:
 
 
 def reason(error: BaseException) -> str:
-    """What went wrong with a run, in words."""
+    """Return the text of a run's error."""
     return str(error) if isinstance(error, CcgymError) else f"{type(error).__name__}: {error}"
 
 
 def make(
     run: Run, reduce: Reduction, begin: float, repeat_limited: int = 0, retries: int = 0, runs_on: Backend | None = None
 ) -> Made:
-    """Run it, and make of it what is kept.
+    """Make a run, and return the data to keep.
 
     Args:
         run: The run.
-        reduce: What is made of its record.
-        begin: When it begins in virtual time, seconds since the epoch.
+        reduce: The reduction of its record.
+        begin: Start in virtual time, seconds since the epoch.
         repeat_limited: As in :func:`measure`.
-        retries: The same.
-        runs_on: Its backend, which others may halt.
+        retries: As in :func:`measure`.
+        runs_on: The run's backend, which other threads may halt.
     """
     runs_on = runs_on or backend(run.backend)
     repeats, since = 0, time.perf_counter()
@@ -355,7 +355,7 @@ def make(
 
 
 def _keep(run: Run, made: Made, store: RunStore | None) -> RunOutcome:
-    """The outcome of a run, which is in the store from then on."""
+    """Save a run in the store, and return its outcome."""
     stored = made.stored
     if stored is None or store is None:
         return RunOutcome(run, stored, unavailable=made.unavailable)

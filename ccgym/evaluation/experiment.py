@@ -21,52 +21,52 @@ from ccgym.schemes.quic import QuicScheme
 from ccgym.units import format_time
 
 LogsPolicy: TypeAlias = Literal["all", "first", "none"]
-"""Of which runs packet logs are written: every run, the first run of each scheme, or none."""
+"""Runs with packet logs: every run, the first run of each scheme, or none."""
 
 LOGS_POLICIES: Final[tuple[LogsPolicy, ...]] = ("all", "first", "none")
 
 EDITABLE: Final = (PythonScheme, QuicScheme)
-"""Schemes that one writes and runs again."""
+"""Schemes that users edit between runs."""
 
 EDITED: Final = ("contenders", "policies")
-"""Parameters that change with the content of such schemes."""
+"""Parameters that depend on the content of such schemes."""
 
 MAX_RUNS: Final = 10_000
-"""Most runs per scheme."""
+"""Maximum number of runs per scheme."""
 
 MAX_SEED: Final = 2**63 - 1
 """Largest root seed."""
 
 MAX_RUNTIME_NS: Final = 24 * 3600 * 1_000_000_000
-"""Longest run time: a day. Pantheon allows a minute; virtual time is cheaper."""
+"""Maximum run time: a day. Pantheon's maximum is a minute; virtual time is cheaper."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What to run; everything that decides its outcome, and nothing else."""
+    """Description of an experiment: exactly the parameters that decide its outcome."""
 
     path: NetworkPath
-    """The path; anything that :meth:`NetworkPath.from_any` understands becomes one."""
+    """The path; any form that :meth:`NetworkPath.from_any` accepts is converted."""
     schemes: tuple[Contender, ...]
-    """The contenders, in the order of the table; anything that :func:`~ccgym.evaluation.run.contender` understands
-    becomes one."""
+    """The contenders, in the order of the table; any form that :func:`~ccgym.evaluation.run.contender` accepts is
+    converted."""
     runs: int = 5
     """Runs per scheme."""
     runtime_ns: int = 30_000_000_000
-    """Length of a run, nanoseconds; of virtual time, or of real time where packets are real."""
+    """Length of a run, nanoseconds, in virtual time; with real packets, in real time."""
     flows: int = 1
-    """How often the flows of a contender are started in a run."""
+    """Number of times that the flows of a contender are started in a run."""
     interval_ns: int = 0
     """Time between these starts, nanoseconds."""
     seed: int = 1
     """Root of every random stream."""
     backend: str = SIMULATED
-    """Where packets travel: ``sim``, ``emulated``, ``mahimahi`` or ``remote``."""
+    """The backend: ``sim``, ``emulated``, ``mahimahi`` or ``remote``."""
     late_start_ns: int = 0
-    """Maximum delay of a flow's start, nanoseconds; how long it is, is drawn from the seed of the run."""
+    """Maximum delay of a flow's start, nanoseconds; the actual delay is drawn from the seed of the run."""
     random_order: bool = False
-    """Whether the schemes are run in random order, the same in all runs, as Pantheon does. It is not part of what
-    identifies the experiment: runs do not depend on their order."""
+    """Whether the schemes run in random order, the same order for all run numbers, as in Pantheon. It is no part of the
+    experiment's identity: runs do not depend on their order."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", NetworkPath.from_any(self.path))
@@ -76,7 +76,7 @@ class Experiment:
                 "backend-unsuitable",
                 f"{self.path.name or 'a path'} with the backend {self.backend}",
                 where="backend",
-                expected="remote for the path between two machines, and for no other",
+                expected="remote for the path between two machines, and another backend for any other path",
                 hint="--remote HOST names the other machine",
             )
         check_range("runs", self.runs, 1, MAX_RUNS)
@@ -103,7 +103,7 @@ class Experiment:
                 "start-after-end",
                 f"flows up to {self.late_start_ns / 1e9:g} s late",
                 where="late_start",
-                expected="less than is left of the run",
+                expected="less than the rest of the run",
             )
         object.__setattr__(self, "schemes", contenders(self.schemes, "schemes"))
         for one in self.schemes:
@@ -123,20 +123,20 @@ class Experiment:
 
     @property
     def real(self) -> bool:
-        """Whether packets are real: then a run takes as long as it says, and never repeats itself exactly."""
+        """Whether packets are real: a run then takes its length in real time, and never repeats exactly."""
         return is_real(self.backend)
 
     def planned(self, logs: LogsPolicy | Collection[str] = "none", max_memory: str = MAX_MEMORY) -> list[Run]:
-        """All runs, in Pantheon's order: run by run, and within a run scheme by scheme.
+        """Return all runs in Pantheon's order: by run number, and for each number by scheme.
 
         Args:
-            logs: Which of them record what packet logs need; also their names, as in ``cubic_run1``.
-            max_memory: What each simulation may hold; see :class:`~ccgym.evaluation.prepared_run.Record`.
+            logs: The runs that record data for packet logs; also as names, such as ``cubic_run1``.
+            max_memory: Memory limit of each simulation; see :class:`~ccgym.evaluation.prepared_run.Record`.
         """
         order = list(self.schemes)
         if self.random_order:
             random.Random(f"ccgym order {self.seed}").shuffle(order)
-        kept = self.real and logs != "none"  # real packets do not come again
+        kept = self.real and logs != "none"  # real packets cannot be repeated
         names = [(one, number, f"{one.key}_run{number}") for number in range(1, self.runs + 1) for one in order]
         return [
             self._run(one, number, name, with_logs=kept or logged(logs, name), max_memory=max_memory)
@@ -157,7 +157,7 @@ class Experiment:
         )
 
     def run_seed(self, one: Contender, number: int) -> int:
-        """Seed of a run: a function of root seed, scheme and number only, never of order or company."""
+        """Return the seed of a run. It depends only on root seed, scheme and number, not on order or other schemes."""
         digest = hashlib.sha256(f"ccgym cell\n{self.seed}\n{one.seed_text}\n{number}".encode()).digest()
         return int.from_bytes(digest[:8], "big")
 
@@ -170,7 +170,7 @@ class Experiment:
         ]
 
     def parameters(self) -> dict[str, Any]:
-        """Everything that decides the outcome, as plain data: the identity of the experiment."""
+        """Return all parameters that decide the outcome, as plain data: the identity of the experiment."""
         from ccgym import _core
 
         compiled, hosts = self.path.compile(), hosts_of(self.path)
@@ -198,17 +198,17 @@ class Experiment:
             "flows": self.flows,
             "interval_s": self.interval_ns / 1e9,
             "seed": self.seed,
-            # Results of the simulator are older than the other backends: theirs say nothing.
+            # Simulator results from before the other backends have no such entry.
             **({"backend": self.backend} if self.real else {}),
             **({} if hosts is None else {"pantheon": hosts.identity}),
             **({"late_start_ms": self.late_start_ns / 1e6} if self.late_start_ns else {}),
         }
 
     def continues(self, there: Mapping[str, Any]) -> bool:
-        """Whether results with these parameters are of this experiment before Python classes were edited, or QUIC
-        controllers of one's own built again.
+        """Return whether results with these parameters are of this experiment before the user edited Python classes or
+        built their own QUIC controllers again.
 
-        Their content is in the digests of runs: runs of the two never meet.
+        The content of these schemes is part of the digests of runs: old and new runs are never mixed.
         """
         here = json.loads(json.dumps(self.parameters()))
         choices = (choice for one in self.schemes for choice in one.choices if choice.version is not None)
@@ -232,7 +232,7 @@ class Experiment:
 
 
 def logged(logs: LogsPolicy | Collection[str], name: str) -> bool:
-    """Whether packet logs are to be written of a run of this name, ``cubic_run1``."""
+    """Return whether to write packet logs for a run with this name, such as ``cubic_run1``."""
     return (logs == "all" or (logs == "first" and name.endswith("_run1"))) if isinstance(logs, str) else name in logs
 
 
@@ -246,12 +246,12 @@ def _refuse_unlimited(path: NetworkPath, schemes: Sequence[Contender]) -> None:
             "path-without-link",
             f"{', '.join(growing)} on a path without a link: nothing limits a greedy flow",
             where="path",
-            expected="a link, whose rate does",
-            hint="add one, as in 'mm-delay 20 mm-link 12mbps 12mbps'; or choose fixed_rate or fixed_window",
+            expected="a link: its rate limits the flow",
+            hint="add a link, as in 'mm-delay 20 mm-link 12mbps 12mbps'; or choose fixed_rate or fixed_window",
         )
 
 
 def check_range(where: str, value: int, low: int, high: int) -> None:
-    """Raise :class:`ConfigError` unless a number lies within its bounds; ``where`` is what it is called."""
+    """Raise :class:`ConfigError` unless a number is within its bounds; ``where`` is its name."""
     if not low <= value <= high:
         raise ConfigError("out-of-range", f"{value}", where=where, expected=f"a whole number from {low} to {high}")

@@ -1,8 +1,8 @@
-"""What looks wrong in results, and why: the checks after a run.
+"""Checks of results after a run: warnings and notes about suspicious numbers, with their likely causes.
 
-They exist because results can be precise and meaningless at once. A student's report once
-measured a broken trace for sixty seconds six times; four of these rules would have said so. Each flag
-has a command that shows it, and names the likely cause where the numbers at hand tell it.
+Precise results can still be meaningless. A student's report once measured a broken trace for sixty seconds
+six times; four of these rules would have reported it. Each flag has a command that shows the problem,
+and names the likely cause if it follows from the measured numbers.
 """
 
 from __future__ import annotations
@@ -32,65 +32,65 @@ DELAY_FACTOR: Final = 20.0
 """A delay-based scheme should stay below this multiple of the path's own one-way delay."""
 
 NEAR: Final = 0.05
-"""Two numbers closer than this, relative to the second, are suspected of being one."""
+"""Two numbers are treated as equal if they differ by less than this fraction of the second."""
 
 LONGER: Final = 5
-"""Runs so many times as long tell whether their length is what limits a scheme."""
+"""Runs this many times as long show whether the length of the run limits a scheme."""
 
 LONG_IN_RTTS: Final = 5.0
 """Gaps and queues matter when they are longer than this many base round-trip times."""
 
 UNFAIR_JAIN: Final = 0.8
-"""Shares of flows below this index of Jain's are reported: of two flows one got more than three times the other's."""
+"""Jain's index below which unequal shares are reported: for two flows, one got three times as much as the other."""
 
 BACKLOG_LOSS: Final = 0.02
-"""Packets on their way at the end of a run are noted from this fraction of loss on."""
+"""Minimum loss (a fraction) for a note that it consists of packets in flight at the end of the run."""
 
 BACKLOG_TEXT: Final = (
-    "loss, but nothing was dropped: these packets were on their way when the run ended, which Pantheon counts as loss"
+    "loss, but nothing was dropped: these packets were in flight when the run ended, and Pantheon counts them as lost"
 )
 
 DELAY_BASED: Final = frozenset({"vegas", "copa", "ledbat", "fast", "swift", "timely"})
-"""Schemes that steer by delay and so should not fill queues."""
+"""Schemes that control their rate by delay and so should not fill queues."""
 
 
 @dataclass(frozen=True)
 class Flag:
-    """One thing that looks wrong."""
+    """A warning or note about results."""
 
     level: Literal["warning", "note"]
-    """``warning``: the number may mean something else than it says. ``note``: read it with care."""
+    """``warning``: the number may be misleading. ``note``: read the number with care."""
     code: str
     """Stable name of the rule, such as ``starved``."""
     subject: str
     """Scheme, path or experiment."""
     message: str
     cause: str
-    """What is probably behind it; empty where only another run can tell."""
+    """The likely cause; empty if only another run can show it."""
     command: str
-    """A command that shows it."""
+    """A command that shows the problem."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """What starved a scheme, as another run confirmed."""
+    """A cause of very low throughput, confirmed by another run."""
 
     name: str
     told: str
-    """What the other run carried."""
+    """Throughput of the other run, as text."""
     varied: str
-    """What to vary to see it, as ``--sweep`` takes it."""
+    """The parameter to vary to see the effect, as ``--sweep`` accepts it."""
 
 
 def flags(
     results: ResultSet, facts: PathFacts | None, causes: Mapping[str, Cause] = MappingProxyType({})
 ) -> list[Flag]:
-    """All flags of one experiment, warnings first.
+    """Return all flags of one experiment, warnings first.
 
     Args:
         results: The experiment.
-        facts: What is known of its path; None where nothing tells.
-        causes: What starved schemes, where :func:`ccgym.evaluation.counterfactual.causes` found it.
+        facts: Known properties of its path; None if the path is unknown.
+        causes: Causes of low throughput, by scheme, from :func:`ccgym.evaluation.counterfactual.causes`.
     """
     found = [*_experiment_flags(results), *(() if facts is None else _path_flags(facts))]
     for summary in results.schemes:
@@ -102,8 +102,8 @@ def flags(
 
 
 def _again(results: ResultSet, facts: PathFacts | None, scheme: str, run: int, *options: str) -> str:
-    """The command that repeats a scheme's first runs up to this one, with packet logs; where nothing tells the path,
-    the one that shows what was recorded of it."""
+    """Return the command that repeats a scheme's first runs up to this one, with packet logs. If the path is unknown,
+    return the command that shows Pantheon's statistics file of the run."""
     if facts is None:
         return f"cat {stats_file(scheme, run)}"
     where = [f"--backend {results.backend}"] if results.real else []
@@ -113,14 +113,14 @@ def _again(results: ResultSet, facts: PathFacts | None, scheme: str, run: int, *
 
 
 def _text(results: ResultSet, key: str) -> str:
-    """What one types to get a scheme."""
+    """Return the text that selects a scheme on the command line."""
     keys = (style.key for style in results.styles)
     return str(dict(zip(keys, results.parameters["schemes"], strict=False)).get(key, key))
 
 
 def _algorithm(results: ResultSet, key: str) -> str:
-    """The algorithm of a scheme: its name without parameters, and without what says that it is the
-    kernel's, a QUIC library's or a program's."""
+    """Return the algorithm of a scheme: its name without parameters, and without the prefix of kernel TCP, a QUIC
+    library or an external program."""
     text = _text(results, key)
     scheme, name = read_scheme(text), text.split(":", 1)[0]
     if isinstance(scheme, ExternalScheme):
@@ -135,8 +135,8 @@ def _path_flags(facts: PathFacts) -> Iterator[Flag]:
             level="warning",
             code="capacity-off-declared",
             subject=facts.name,
-            message=f"the link could carry {capacity:.2f} Mbit/s; it is said to have {declared:g} Mbit/s",
-            cause="the trace does not have the rate it is named for, or only a part of it was played",
+            message=f"the link could carry {capacity:.2f} Mbit/s; its declared rate is {declared:g} Mbit/s",
+            cause="the trace does not have the rate in its name, or only a part of it was played",
             command=f"ccgym paths show {facts.trace}",
         )
 
@@ -149,7 +149,7 @@ def _experiment_flags(results: ResultSet) -> Iterator[Flag]:
             code="path-note",
             subject=f"backend {results.backend}",
             message=note,
-            cause=f"{notes.count(note)} of {len(results.cells)} runs say so",
+            cause=f"{notes.count(note)} of {len(results.cells)} runs report it",
             command="jq '.cells[].record.path_report.notes' results.json",
         )
     if results.left:
@@ -157,9 +157,9 @@ def _experiment_flags(results: ResultSet) -> Iterator[Flag]:
             level="note",
             code="time-was-up",
             subject="all schemes",
-            message=f"{results.left} of {results.left + len(results.cells)} runs are left: time was up",
-            cause="the time that --budget gives; schemes have equally many runs as far as they took equally long",
-            command="the same command, which goes on",
+            message=f"{results.left} of {results.left + len(results.cells)} runs not started: the time budget ran out",
+            cause="the limit that --budget sets; schemes whose runs take equally long have equally many runs",
+            command="the same command, which continues",
         )
     if results.parameters["runs"] == 1 and results.cells:
         yield Flag(
@@ -167,7 +167,7 @@ def _experiment_flags(results: ResultSet) -> Iterator[Flag]:
             code="single-run",
             subject="all schemes",
             message="one run per scheme: the table has no spread",
-            cause="where the path or a scheme draws at random, runs differ; one run cannot show by how much",
+            cause="if the path or a scheme is random, runs differ; one run cannot show by how much",
             command="the same command with --runs 5"
             if results.backend != RECORDED
             else "Pantheon's test.py with --run-times 5",
@@ -175,7 +175,7 @@ def _experiment_flags(results: ResultSet) -> Iterator[Flag]:
 
 
 def _run_flags(summary: SchemeSummary, facts: PathFacts | None, results: ResultSet) -> Iterator[Flag]:
-    """What single runs of a scheme show, whatever the path."""
+    """Yield flags that single runs of a scheme show on any path."""
     label, key = summary.style.label, summary.style.key
     limited = summary.limited_runs
     if limited:
@@ -185,8 +185,8 @@ def _run_flags(summary: SchemeSummary, facts: PathFacts | None, results: ResultS
             subject=label,
             message=f"{len(limited)} of {len(summary.runs)} runs: the machine could not hold the path's schedule: "
             f"{limited[0].limited}",
-            cause="too few processors for this rate, or something else that kept them busy: these numbers are partly "
-            "the machine's own",
+            cause="too few processors for this rate, or other programs kept them busy: these numbers partly measure "
+            "this machine",
             command="ccgym doctor; the same evaluation with --repeat-limited 5 tries such runs again",
         )
     ignored = [cell for cell in summary.runs if cell.invalid is not None]
@@ -196,7 +196,7 @@ def _run_flags(summary: SchemeSummary, facts: PathFacts | None, results: ResultS
             code="ignored-runs",
             subject=label,
             message=f"{len(ignored)} of {len(summary.runs)} runs do not count: {ignored[0].invalid}",
-            cause="the scheme stalled, or hardly sent anything (Pantheon ignores such runs)",
+            cause="the scheme stalled, or sent almost nothing (Pantheon ignores such runs)",
             command=_again(results, facts, key, ignored[0].run, "--logs all"),
         )
     throughputs = [cell.record.total.throughput_mbps for cell in summary.valid_runs]
@@ -211,13 +211,13 @@ def _run_flags(summary: SchemeSummary, facts: PathFacts | None, results: ResultS
             message=f"{'run' if len(runs) == 1 else 'runs'} {', '.join(map(str, runs))} of {len(summary.runs)} carried "
             f"{worst:.2f} Mbit/s{'' if len(runs) == 1 else ' and little more'}, others up to {others:.2f}",
             cause="the scheme got stuck in these runs: at their start, or in a state that it does not leave; the mean "
-            "stands for no run",
+            "describes none of the runs",
             command=_again(results, facts, key, runs[0], "--logs all"),
         )
 
 
 def _unfair(summary: SchemeSummary, facts: PathFacts | None, results: ResultSet) -> Iterator[Flag]:
-    """Shares of several flows on one bottleneck."""
+    """Yield a flag if several flows share one bottleneck unequally."""
     jain = summary.jain
     if jain is None or jain.mean >= UNFAIR_JAIN:
         return
@@ -237,7 +237,7 @@ def _unfair(summary: SchemeSummary, facts: PathFacts | None, results: ResultSet)
 
 
 def is_starved(summary: SchemeSummary) -> bool:
-    """Whether greedy flows of a scheme carried little of the capacity."""
+    """Return whether greedy flows of a scheme used only a small part of the capacity."""
     greedy = summary.of_frames("bit_rate_mbps") is None
     return greedy and summary.utilization is not None and summary.utilization.mean < STARVED_FRACTION
 
@@ -245,7 +245,7 @@ def is_starved(summary: SchemeSummary) -> bool:
 def _scheme_flags(
     summary: SchemeSummary, facts: PathFacts, results: ResultSet, causes: Mapping[str, Cause]
 ) -> Iterator[Flag]:
-    """What a scheme's numbers mean on this path."""
+    """Yield flags that follow from a scheme's numbers and the properties of this path."""
     label, key = summary.style.label, summary.style.key
     name = _algorithm(results, key)
     throughput, delay, utilization = summary.throughput_mbps, summary.delay_p95_ms, summary.utilization
@@ -272,8 +272,8 @@ def _scheme_flags(
             subject=label,
             message=f"p95 delay {delay.mean:.0f} ms, over {DELAY_FACTOR:g} times the path's "
             f"{facts.one_way_delay_ms:g} ms",
-            cause="a delay-based scheme does not build such queues: the link makes the delay"
-            + (f", whose trace pauses for {facts.largest_gap_ms:g} ms" if _gap_matters(facts) else ""),
+            cause="a delay-based scheme does not build such queues: the link causes the delay"
+            + (f", its trace pauses for {facts.largest_gap_ms:g} ms" if _gap_matters(facts) else ""),
             command=f"ccgym paths show {facts.trace}" if facts.trace else _again(results, facts, key, 1),
         )
     if _gap_matters(facts) and facts.largest_gap_ms and abs(delay.mean / facts.largest_gap_ms - 1) <= NEAR:
@@ -282,7 +282,7 @@ def _scheme_flags(
             code="delay-is-the-gap",
             subject=label,
             message=f"p95 delay {delay.mean:.0f} ms is the trace's largest gap, {facts.largest_gap_ms:g} ms",
-            cause="packets wait for the next burst of deliveries, whatever the scheme does",
+            cause="packets wait for the next burst of deliveries, with any scheme",
             command=f"ccgym paths show {facts.trace}",
         )
     backlog = all(lost_nothing(cell.record, facts.random_loss) for cell in summary.runs)
@@ -292,7 +292,7 @@ def _scheme_flags(
             code="loss-is-backlog",
             subject=label,
             message=f"{100 * summary.loss.mean:.1f} % {BACKLOG_TEXT}",
-            cause="the queue had room for all that the scheme sent; slow start, for one, ends at the first loss, and "
+            cause="the queue had room for all that the scheme sent; slow start, for example, ends at the first loss; "
             "until then it sends twice what the link carries",
             command="the same path with a queue of one bandwidth-delay product, e.g. queue='1bdp'",
         )
@@ -314,7 +314,7 @@ def _scheme_flags(
 
 
 def lost_nothing(record: RunRecord, random_loss: float) -> bool:
-    """Whether no queue dropped a packet of a run and no sender missed one.
+    """Return whether no queue dropped a packet in a run and no sender declared one lost.
 
     Args:
         record: The run.
@@ -330,10 +330,10 @@ def _gap_matters(facts: PathFacts) -> bool:
 
 
 def _known(summary: SchemeSummary, facts: PathFacts, results: ResultSet) -> str:
-    """Facts about a scheme that carried little. Which of them is the cause, only another run can tell."""
+    """Return facts about a scheme with low throughput. Only another run can show which of them is the cause."""
     known = []
     if _gap_matters(facts):
-        known.append(f"the trace delivers nothing for {facts.largest_gap_ms:g} ms at a time")
+        known.append(f"the trace delivers nothing for up to {facts.largest_gap_ms:g} ms")
     if facts.random_loss > 0:
         known.append(f"the path loses {100 * facts.random_loss:g} % of packets at random")
     if summary.loss:
@@ -342,18 +342,18 @@ def _known(summary: SchemeSummary, facts: PathFacts, results: ResultSet) -> str:
         round_trips = 1e3 * summary.runs[0].record.duration_s / facts.base_rtt_ms
         known.append(f"a run lasts {round_trips:.0f} round trips")
     if _bounded(results, summary.style.key):
-        known.append("the scheme has a bound of its own")
+        known.append("the scheme limits its own window or rate")
     return f"; known: {', '.join(known)}" if known else ""
 
 
 def _bounded(results: ResultSet, key: str) -> bool:
-    """Whether the window or the rate of a scheme has a bound of its own, whatever the path."""
+    """Return whether a scheme limits its own window or rate, independently of the path."""
     entry = registry().get(_text(results, key).split(":", 1)[0])
     return entry is not None and bool(entry["capabilities"]["bounded"])
 
 
 def _varied(summary: SchemeSummary, facts: PathFacts) -> str:
-    """What to vary to learn whether random loss or, without any, the length of the runs is what limits a scheme."""
+    """Return the sweep that shows whether random loss (or, without any, the length of the runs) limits a scheme."""
     length = summary.runs[0].record.duration_s
     return f"loss=0,{facts.random_loss:g}" if facts.random_loss > 0 else f"runtime={length:g}s,{LONGER * length:g}s"
 
@@ -366,5 +366,5 @@ def _counterfactual(summary: SchemeSummary, facts: PathFacts, results: ResultSet
 
 
 def flag_dicts(found: Iterable[Flag]) -> tuple[Mapping[str, str], ...]:
-    """Flags as plain data."""
+    """Return flags as plain data."""
     return tuple({**asdict(flag), "command": as_typed(flag.command)} for flag in found)

@@ -1,6 +1,6 @@
-"""Tables: mappings of column names to columns of equal length, as data frames and CSV.
+"""Convert tables, mappings of column names to columns of equal length, to data frames and CSV.
 
-pandas is imported only where a frame is asked for. What is not known is NaN in a frame and an empty cell in CSV.
+pandas is imported only for data frames. An unknown value is NaN in a frame and an empty cell in CSV.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Table: TypeAlias = Mapping[str, "Sequence[Any] | npt.NDArray[Any]"]
 
 
 def to_frame(table: Table) -> pd.DataFrame:
-    """A table as a pandas data frame.
+    """Return a table as a pandas data frame.
 
     Raises:
         PlatformError: pandas is not installed.
     """
     pandas = import_pandas()
-    # None becomes NaN in columns of numbers; a column without any number is one of numbers, too.
+    # None becomes NaN in numeric columns; a column without any value counts as numeric.
     columns = {
         name: np.array(column, dtype=np.float64) if any(value is None for value in column) else column
         for name, column in table.items()
@@ -43,21 +43,21 @@ def to_frame(table: Table) -> pd.DataFrame:
 
 
 def import_pandas() -> Any:
-    """The module pandas; :class:`PlatformError` where it is not installed."""
+    """Return the module pandas; raise :class:`PlatformError` if it is not installed."""
     try:
         import pandas
     except ImportError as error:
         raise PlatformError(
             "package-missing",
             f"pandas cannot be imported ({error})",
-            expected="pandas, which only data frames need",
-            hint="pip install 'ccgym[report]'; to_csv() and to_json() do without",
+            expected="pandas, which is needed only for data frames",
+            hint="pip install 'ccgym[report]'; to_csv() and to_json() work without it",
         ) from None
     return pandas
 
 
 def packet_table(packets: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    """One row per packet of the native core's arrays ``entered_ns``, ``left_ns``, ``size``, ``flow`` (flows from 0):
+    """Return one row per packet from the native core's arrays ``entered_ns``, ``left_ns``, ``size``, ``flow`` (from 0):
     :data:`~ccgym.evaluation.run_numbers.PACKET_COLUMNS`."""
     entered = packets["entered_ns"].astype(np.float64)
     left = np.where(packets["left_ns"] == NEVER, np.nan, packets["left_ns"].astype(np.float64))
@@ -71,7 +71,7 @@ def packet_table(packets: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
 
 
 def to_csv(table: Table) -> str:
-    """A table as CSV: a line of names, then the rows; numbers with up to nine digits, nothing where none is known."""
+    """Return a table as CSV: a line of names, then rows; numbers have at most nine digits, unknown cells are empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)
@@ -80,7 +80,7 @@ def to_csv(table: Table) -> str:
 
 
 def rows_to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as CSV: a line of all their columns' names, then the rows as they are; nothing where one has no value."""
+    """Return rows as CSV: a line with the names of all columns, then the unchanged rows; missing cells are empty."""
     text = io.StringIO()
     names = list(dict.fromkeys(name for row in rows for name in row))
     writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
@@ -90,7 +90,7 @@ def rows_to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def write_csv(file: str | os.PathLike[str], table: Table) -> None:
-    """Write a table as CSV; :class:`ResultsError` where that cannot be done."""
+    """Write a table as CSV; raise :class:`ResultsError` if this fails."""
     try:
         Path(file).write_text(to_csv(table), encoding="utf-8")
     except OSError as error:
@@ -104,7 +104,7 @@ def write_csv(file: str | os.PathLike[str], table: Table) -> None:
 
 def _cells(column: Any) -> Sequence[Any]:
     if isinstance(column, np.ndarray) and column.dtype == np.float64:
-        # Of many flows most columns hold nothing.
+        # For many flows, most columns are empty.
         if np.isnan(column).all():
             return [""] * column.size
         column = column.tolist()
@@ -114,4 +114,4 @@ def _cells(column: Any) -> Sequence[Any]:
 def _cell(value: Any) -> Any:
     if isinstance(value, float):  # numpy's, too
         return "" if math.isnan(value) else f"{value:.9g}"
-    return value  # csv writes None as nothing
+    return value  # csv writes None as an empty cell

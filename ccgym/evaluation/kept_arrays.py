@@ -1,4 +1,4 @@
-"""Arrays of a run in a file that numpy reads, ``.npz``."""
+"""Write and read arrays of a run in an ``.npz`` file of numpy."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ccgym.files import MAX_ARRAYS_BYTES, read_bytes
 _Read = TypeVar("_Read")
 
 LEVEL: Final = 3
-"""How hard arrays are compressed: in half the time that zip takes by default, to a third more."""
+"""Compression level of arrays: half the time of zip's default level, and a third more bytes."""
 
 DAMAGED: Final = (OSError, ValueError, KeyError, TypeError, BadZipFile, EOFError, RuntimeError, zlib.error)
-"""What reading an archive raises that may hold anything."""
+"""Errors from reading an archive with arbitrary content."""
 
 
 def packed(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
-    """Arrays as the content of a file; the same arrays are the same bytes."""
+    """Return arrays as the content of a file; the same arrays give the same bytes."""
     content = BytesIO()
     with ZipFile(content, "w", ZIP_DEFLATED, compresslevel=LEVEL) as archive:
         for name, array in arrays.items():
@@ -35,7 +35,7 @@ def packed(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
 
 
 def record(columns: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Arrays as the fields of one: numpy reads an array of many fields faster than many arrays."""
+    """Return one array with the columns as fields: numpy reads one array with many fields faster than many arrays."""
     whole = np.zeros((), [(name, column.dtype, column.shape) for name, column in columns.items()])
     for name, column in columns.items():
         whole[name] = column
@@ -43,14 +43,14 @@ def record(columns: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 
 def read_arrays(file: Path, read: Callable[[Mapping[str, npt.NDArray[Any]]], _Read]) -> _Read:
-    """Return what ``read`` makes of the arrays of a file. An array is unpacked when ``read`` looks it up.
+    """Return the result of ``read`` for the arrays of a file. An array is unpacked when ``read`` accesses it.
 
     Args:
         file: An ``.npz`` file.
         read: Gets the arrays by name.
 
     Raises:
-        ResultsError: The file is not there, or damaged, or lacks an array.
+        ResultsError: The file does not exist, is damaged, or lacks an array.
     """
     try:
         with np.load(BytesIO(read_bytes(file, MAX_ARRAYS_BYTES)), allow_pickle=False) as archive:
@@ -58,8 +58,8 @@ def read_arrays(file: Path, read: Callable[[Mapping[str, npt.NDArray[Any]]], _Re
     except DAMAGED as error:
         raise ResultsError(
             "results-damaged",
-            f"what is kept of a run cannot be read: {error!r}",
+            f"the kept data of a run cannot be read: {error!r}",
             where=str(file),
-            expected="what `ccgym evaluate` wrote",
-            hint="run the same evaluation again: it notices, and runs this one again",
+            expected="a file from `ccgym evaluate`",
+            hint="run the same evaluation again: it repeats runs with damaged files",
         ) from error

@@ -1,7 +1,7 @@
-"""The series of the runs of an evaluation: kept with their curves, and read back.
+"""Keep the series of the runs of an evaluation next to their curves, and read them.
 
-The array ``series`` of a file is one record with a field per column of the table, ``archive["series"]["time_s"]``.
-The version before kept them as CSV, which is read, too, and which ``--logs`` writes.
+The array ``series`` of a file has a field per column of the table: ``archive["series"]["time_s"]``.
+The previous version kept CSV files, which can still be read, and which ``--logs`` writes.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ccgym.evaluation.scheme_summary import CellResult
 from ccgym.units import NS_PER_MS
 
 SERIES_STEP_NS: Final = 100 * NS_PER_MS
-"""Intervals of the series of a run: a tenth of the recorded ones."""
+"""Interval of the kept series: ten recorded intervals."""
 
 _ARRAY: Final = "series"
 _TEXTS: Final = ("scheme", "state")
-"""Columns of text."""
+"""Columns with text."""
 
 
 def series_file(name: str) -> str:
-    """The CSV of a run over time, in the results directory: ``cubic_run1.csv``."""
+    """Return the name of the CSV file of a run's series, in the results directory: ``cubic_run1.csv``."""
     return f"{name}.csv"
 
 
 def kept_series(table: Table) -> dict[str, npt.NDArray[Any]]:
-    """A table of series as an array to be kept."""
+    """Return a table of series as the array to keep."""
     columns = {
         name: np.array([one if isinstance(one, str) else "" for one in column])
         if name in _TEXTS
@@ -45,17 +45,17 @@ def kept_series(table: Table) -> dict[str, npt.NDArray[Any]]:
 
 
 def read_series(directory: Path, cell: CellResult) -> dict[str, npt.NDArray[Any]] | None:
-    """The columns of a run over time, None or NaN where nothing is known; None where they were not kept.
+    """Return the columns of a run's series, with None or NaN for unknown values; None if no series were kept.
 
     Raises:
-        ResultsError: They are damaged.
+        ResultsError: The file is damaged.
     """
     found, text = arrays_of_series(directory, cell), directory / series_file(cell.name)
     return _of_csv(text) if found is None and text.exists() else found
 
 
 def arrays_of_series(directory: Path, cell: CellResult) -> dict[str, npt.NDArray[Any]] | None:
-    """As :func:`read_series`, from the file of the run alone."""
+    """Return the columns like :func:`read_series`, but only from the file of the run."""
     arrays = directory / cell.curves
     return read_arrays(arrays, _of_arrays) if cell.curves and arrays.exists() else None
 
@@ -81,11 +81,11 @@ def _of_csv(file: Path) -> dict[str, npt.NDArray[Any]]:
             "results-damaged",
             f"the series of a run cannot be read: {error}",
             where=str(file),
-            expected="what `ccgym evaluate` or `ccgym report analyze` wrote",
-            hint="delete the file and evaluate again: what is missing is run again",
+            expected="a file from `ccgym evaluate` or `ccgym report analyze`",
+            hint="delete the file and run the same evaluation again: it repeats missing runs",
         ) from error
 
 
 def _known(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """None in place of empty texts."""
+    """Replace empty texts by None."""
     return np.array([one or None for one in column.tolist()], object) if column.dtype.kind == "U" else column

@@ -1,26 +1,26 @@
 """Pantheon's metrics: throughput, 95th-percentile one-way delay, loss, capacity and utilization.
 
-They are computed here only, for packets of the simulator, of real paths, and of logs that Pantheon itself wrote. The
-definitions are those of Pantheon's ``src/analysis/tunnel_graph.py`` (StanfordSNR/pantheon @23e738c):
+They are computed only here, for packets of the simulator, of real paths, and of logs that Pantheon itself wrote. The
+definitions are from Pantheon's ``src/analysis/tunnel_graph.py`` (StanfordSNR/pantheon @23e738c):
 
 ============================  =========================================================================================
-throughput                    bits that left / (last departure − first departure); 0 when there is one departure instant
-ingress                       the same over entering packets
+throughput                    bits that left / (last departure − first departure); 0 if there is one departure time
+ingress                       the same for entering packets
 95th-percentile delay         ascending one-way delays, element round(0.95·(n−1)), ties to even; never interpolated
-loss                          1 − bytes that left / bytes that entered; what is in flight at the end counts as lost
+loss                          1 − bytes that left / bytes that entered; bytes in flight at the end count as lost
 total throughput              all bits that left / (latest − first departure of any flow): not the sum over flows
 total delay and loss          over all packets, pooled
 capacity                      bits of the link's delivery opportunities / (last − first opportunity)
 utilization                   total throughput / capacity; may exceed 1
-frame delay                   from a frame's capture to the departure of its last packet, of frames of which all packets
+frame delay                   from a frame's capture to the departure of its last packet, for frames whose packets all
                               left; mean, and the 95th percentile as above
 bit rate                      payload bits of all encoded frames / life of the flow
 frame loss                    frames that were skipped, or of which a packet never left / frames captured
-validity                      a run is ignored if its departures span less than 0.8 of the asked run time, or if of one
-                              of its flows nothing left, or nothing entered
+validity                      a run is ignored if its departures span less than 0.8 of the set run time, or if for one
+                              of its flows no packet left, or no packet entered
 ============================  =========================================================================================
 
-Sizes are bytes of IP packets at the point where Pantheon's tunnel would see them; Mbit are 10⁶ bits.
+Sizes are bytes of IP packets as Pantheon's tunnel would measure them; Mbit are 10⁶ bits.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 
 NEVER: Final = np.uint64(2**64 - 1)
-"""The departure time by which the native core says that a packet was lost or still in flight at the end."""
+"""Departure time in the native core of a packet that was lost or still in flight at the end."""
 
 MIN_RUN_FRACTION: Final = 0.8
-"""Pantheon ignores runs whose departures span less than this fraction of the asked run time."""
+"""Pantheon ignores runs whose departures span less than this fraction of the set run time."""
 
 DELAY_PERCENTILE: Final = 0.95
 """The delay percentile of Pantheon's tables, as a fraction."""
@@ -55,7 +55,7 @@ def _empty() -> IntArray:
 
 
 def _of_flow(flow: int, order: IntArray, flows: IntArray) -> IntArray:
-    """The places of a flow's packets, ascending."""
+    """Return the indices of a flow's packets, ascending."""
     first, last = np.searchsorted(flows, (flow, flow + 1))
     return order[first:last]
 
@@ -66,39 +66,39 @@ def _whole_microseconds(ns: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 @dataclass(frozen=True)
 class PacketLog:
-    """What entered and what left a path in one direction, and when.
+    """The packets that entered and left a path in one direction, with their times.
 
-    Entering and leaving packets are two independent lists because Pantheon's merged logs do not say which departure
-    belongs to which arrival. Flows are numbered from 1, as in those logs.
+    Entering and leaving packets are two independent lists, because Pantheon's merged logs do not state which departure
+    belongs to which arrival. Flows are numbered from 1, as in these logs.
     """
 
     arrival_ns: IntArray
-    """When packets entered the path, nanoseconds."""
+    """Times when packets entered the path, nanoseconds."""
     arrival_bytes: IntArray
-    """Their sizes, bytes."""
+    """Sizes of these packets, bytes."""
     arrival_flow: IntArray
-    """Their flows, from 1."""
+    """Flows of these packets, from 1."""
     departure_ns: IntArray
-    """When packets left the path, nanoseconds."""
+    """Times when packets left the path, nanoseconds."""
     departure_bytes: IntArray
-    """Their sizes, bytes."""
+    """Sizes of these packets, bytes."""
     departure_flow: IntArray
-    """Their flows, from 1."""
+    """Flows of these packets, from 1."""
     delay_ns: IntArray
     """One-way delay of each departure, nanoseconds: propagation and queueing together."""
     opportunity_ns: IntArray = field(default_factory=_empty)
-    """Delivery opportunities of the bottleneck, nanoseconds; empty where they are unknown."""
+    """Times of the bottleneck's delivery opportunities, nanoseconds; empty if unknown."""
     opportunity_bytes: IntArray = field(default_factory=_empty)
     """Bytes of each opportunity."""
     flow_count: int = 0
-    """How many flows there are; a flow that never sent leaves no packet behind."""
+    """Number of flows, including flows without any packet; 0 if unknown."""
 
     @classmethod
     def from_packets(cls, packets: Mapping[str, npt.NDArray[Any]], flow_count: int = 0) -> PacketLog:
-        """From the native core's arrays ``entered_ns``, ``left_ns``, ``size``, ``flow`` (flows from 0).
+        """Return the log of the native core's arrays ``entered_ns``, ``left_ns``, ``size``, ``flow`` (flows from 0).
 
-        Times are rounded to the microseconds that Pantheon's tunnel counts in, as in our packet logs: numbers are the
-        same to the last digit, whether they are computed here or from logs.
+        Times are rounded to microseconds, the unit of Pantheon's tunnel, as in ccgym's packet logs. So numbers computed
+        here and numbers computed from logs are equal to the last digit.
         """
         entered = _whole_microseconds(np.asarray(packets["entered_ns"], dtype=np.uint64))
         left = np.asarray(packets["left_ns"], dtype=np.uint64)
@@ -120,7 +120,7 @@ class PacketLog:
 
     @property
     def flows(self) -> list[int]:
-        """The flow numbers, ascending: 1…flow_count, or those that occur in the packets when the count is unknown."""
+        """The flow numbers, ascending: 1…flow_count, or the numbers in the packets if the count is unknown."""
         if self.flow_count:
             return list(range(1, self.flow_count + 1))
         seen = np.union1d(self.arrival_flow, self.departure_flow)
@@ -134,16 +134,16 @@ class PacketLog:
 
     @cached_property
     def _orders(self) -> tuple[tuple[IntArray, IntArray], ...]:
-        """Of arrivals and departures: places in order of the flows, and the flows in that order.
+        """Indices of arrivals and of departures, ordered by flow, and the flows in this order.
 
-        With many flows a search through all packets for each of them would take minutes.
+        With many flows, a search through all packets for each flow would take minutes.
         """
         orders = (np.argsort(flows, kind="stable") for flows in (self.arrival_flow, self.departure_flow))
         both = zip(orders, (self.arrival_flow, self.departure_flow), strict=True)
         return tuple((order, flows[order]) for order, flows in both)
 
     def of_flow(self, flow: int) -> PacketLog:
-        """The packets of one flow (numbered from 1), without the link's opportunities."""
+        """Return the packets of one flow (numbered from 1), without the link's opportunities."""
         arrived: slice | IntArray = slice(None)
         departed: slice | IntArray = slice(None)
         if self.flow_count != 1 or flow != 1:
@@ -166,11 +166,11 @@ class PantheonMetrics:
     throughput_mbps: float
     """Rate at which packets left the path, Mbit/s."""
     ingress_mbps: float | None
-    """Rate at which packets entered the path, Mbit/s; None, as the next three, where only rounded numbers are left."""
+    """Rate at which packets entered the path, Mbit/s; this and the next three are None in rounded numbers."""
     delay_p95_ms: float | None
-    """95th percentile of the per-packet one-way delay, ms; None when nothing left the path."""
+    """95th percentile of the per-packet one-way delay, ms; None if no packet left the path."""
     loss: float | None
-    """Fraction of the entered bytes that never left; None when nothing entered."""
+    """Fraction of the entered bytes that never left; None if no packet entered."""
     span_s: float | None
     """Seconds from the first to the last departure."""
     packets_in: int | None
@@ -180,33 +180,33 @@ class PantheonMetrics:
     def rounded(
         cls, throughput_mbps: float = 0.0, delay_p95_ms: float | None = None, loss: float | None = None
     ) -> PantheonMetrics:
-        """What a statistics file keeps of a flow."""
+        """Return the numbers of a flow that a statistics file contains."""
         return cls(throughput_mbps, None, delay_p95_ms, loss, None, None, None)
 
 
 @dataclass(frozen=True)
 class RunMetrics:
-    """Pantheon's numbers for one run: all flows together, each flow, and the link."""
+    """Pantheon's numbers for one run: for all flows together, for each flow, and for the link."""
 
     total: PantheonMetrics
-    """All packets pooled."""
+    """Numbers over all packets together."""
     flows: dict[int, PantheonMetrics]
-    """Per flow, numbered from 1."""
+    """Numbers per flow, by flow number from 1."""
     capacity_mbps: float | None
-    """Average capacity of the bottleneck over the run, Mbit/s; None where it is unknown."""
+    """Average capacity of the bottleneck over the run, Mbit/s; None if unknown."""
 
     @property
     def utilization(self) -> float | None:
-        """Total throughput / capacity, a fraction that may exceed 1; None where the capacity is unknown."""
+        """Total throughput / capacity, a fraction that may exceed 1; None if the capacity is unknown."""
         if not self.capacity_mbps:
             return None
         return self.total.throughput_mbps / self.capacity_mbps
 
     def invalid_reason(self, runtime_s: float) -> str | None:
-        """Why Pantheon would ignore this run, or None if it counts.
+        """Return the reason why Pantheon would ignore this run, or None if it counts.
 
         Args:
-            runtime_s: the run time that was asked for, seconds.
+            runtime_s: the set run time, seconds.
         """
         if not self.total.packets_out:
             return "no packet left the path"
@@ -219,13 +219,13 @@ class RunMetrics:
         if self.total.span_s is not None and self.total.span_s < MIN_RUN_FRACTION * runtime_s:
             return (
                 f"departures span {self.total.span_s:.1f} s, less than {MIN_RUN_FRACTION:g} of the "
-                f"{runtime_s:g} s that were asked for"
+                f"{runtime_s:g} s run time"
             )
         return None
 
 
 def percentile_nearest(values: npt.NDArray[Any], fraction: float = DELAY_PERCENTILE) -> float:
-    """The element at rank ``fraction·(n−1)`` of the ascending values, rounded half to even; a real element.
+    """Return the element at rank ``fraction·(n−1)`` of the ascending values, the rank rounded half to even.
 
     This is numpy's percentile with ``method="nearest"``, in linear time. ``values`` must not be empty.
     """
@@ -237,33 +237,33 @@ class Passed(NamedTuple):
     """Packets that passed one end of the path."""
 
     packets: int
-    """How many."""
+    """Number of packets."""
     bytes: int
     """Bytes of IP packets."""
     first_ns: int
-    """Time of the first, nanoseconds."""
+    """Time of the first packet, nanoseconds."""
     last_ns: int
-    """Time of the last, nanoseconds."""
+    """Time of the last packet, nanoseconds."""
 
     @classmethod
     def of(cls, times_ns: IntArray, sizes: IntArray) -> Passed:
-        """Of packets that passed at these times."""
+        """Return the totals of packets that passed at these times."""
         first, last = (int(times_ns.min()), int(times_ns.max())) if times_ns.size else (0, 0)
         return cls(int(times_ns.size), int(sizes.sum()), first, last)
 
     @property
     def span_ns(self) -> int:
-        """From the first to the last, nanoseconds."""
+        """Time from the first to the last packet, nanoseconds."""
         return self.last_ns - self.first_ns
 
     @property
     def mbps(self) -> float:
-        """Bits over the span, Mbit/s; 0 when there are fewer than two instants."""
+        """Bits over the span, Mbit/s; 0 if all packets have the same time."""
         return self.bytes * 8 * 1000 / self.span_ns if self.span_ns else 0.0
 
 
 def flow_metrics(entered: Passed, left: Passed, delay_p95_ns: float | None) -> PantheonMetrics:
-    """Pantheon's numbers, from totals over packets."""
+    """Return Pantheon's numbers, from totals over packets."""
     return PantheonMetrics(
         throughput_mbps=left.mbps,
         ingress_mbps=entered.mbps,
@@ -288,24 +288,24 @@ class MediaMetrics:
     """Numbers of a flow that carries video."""
 
     frame_delay_ms: float | None
-    """Mean delay of the frames that arrived whole, ms; None if none did."""
+    """Mean delay of the completely received frames, ms; None if there are none."""
     frame_delay_p95_ms: float | None
-    """Its 95th percentile, ms."""
+    """95th percentile of this delay, ms."""
     frame_loss: float
-    """Fraction of the captured frames that did not arrive whole."""
+    """Fraction of the captured frames that were not completely received."""
     bit_rate_mbps: float
     """Payload rate of the encoder, Mbit/s."""
 
 
 def frame_delays(frames: Mapping[str, npt.NDArray[Any]], left_ns: npt.NDArray[Any]) -> IntArray:
-    """Time from the capture of each frame to the arrival of its last packet, ns; −1 for one that did not arrive whole.
+    """Return the time from each frame's capture to the arrival of its last packet, ns; −1 for an incomplete frame.
 
     Args:
         frames: ``captured_ns`` and ``packets`` of each frame, in order.
-        left_ns: as :func:`media_metrics` takes it.
+        left_ns: as for :func:`media_metrics`.
     """
     packets = frames["packets"].astype(np.int64)
-    # Packets are sent once each and in order: those of a frame follow those of the frame before it.
+    # Each packet is sent once, in order: a frame's packets follow the packets of the frame before it.
     left = np.full(int(packets.sum()), NEVER)
     left[: left_ns.size] = left_ns[: left.size]
     encoded = np.flatnonzero(packets)
@@ -321,13 +321,13 @@ def frame_delays(frames: Mapping[str, npt.NDArray[Any]], left_ns: npt.NDArray[An
 def media_metrics(
     frames: Mapping[str, npt.NDArray[Any]], left_ns: npt.NDArray[Any], life_ns: int
 ) -> MediaMetrics | None:
-    """Numbers of the frames of a flow; None if it has no encoder.
+    """Return the numbers of a flow's frames; None if the flow has no encoder.
 
     Args:
         frames: ``captured_ns``, ``packets`` and ``bytes`` of each frame, in order.
-        left_ns: when the flow's packets left the path, in the order in which they entered it; :data:`NEVER` for those
-            that did not.
-        life_ns: from the flow's start to its stop.
+        left_ns: times when the flow's packets left the path, in the order of entering; :data:`NEVER` for packets that
+            did not leave.
+        life_ns: time from the flow's start to its stop.
     """
     if not frames["packets"].size:
         return None
@@ -342,10 +342,10 @@ def media_metrics(
 
 
 def transfer_metrics(transfers: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    """Numbers of the transfers of a flow's source.
+    """Return the numbers of the transfers of a flow's source.
 
     Args:
-        transfers: ``asked_ns`` and ``finished_ns`` of each; :data:`NEVER` for one that did not finish.
+        transfers: ``asked_ns`` and ``finished_ns`` of each transfer; :data:`NEVER` for an unfinished transfer.
     """
     finished = transfers["finished_ns"] != NEVER
     took = transfers["finished_ns"][finished].astype(np.int64) - transfers["asked_ns"][finished].astype(np.int64)
@@ -361,18 +361,18 @@ def transfer_metrics(transfers: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any
 
 
 def recorded_metrics(native: SimResult, capacity_mbps: float | None) -> RunMetrics:
-    """Pantheon's numbers for a run whose packets were recorded.
+    """Return Pantheon's numbers for a run with recorded packets.
 
     Args:
-        native: What the native core recorded.
-        capacity_mbps: Average capacity of the link, Mbit/s, where it is known.
+        native: The native result.
+        capacity_mbps: Average capacity of the link, Mbit/s; None if unknown.
     """
     total, *flows = (flow_metrics(Passed(*of[0]), Passed(*of[1]), of[2]) for of in native.packet_totals())
     return RunMetrics(total, dict(enumerate(flows, 1)), capacity_mbps)
 
 
 def run_metrics(log: PacketLog) -> RunMetrics:
-    """Pantheon's numbers for a run that is known from its log; the capacity is that of the delivery opportunities."""
+    """Return Pantheon's numbers for a run from its log; the capacity is computed from the delivery opportunities."""
     total, flows = _log_metrics(log), log.flows
     per_flow = {flow: total if flows == [flow] else _log_metrics(log.of_flow(flow)) for flow in flows}
     known = log.opportunity_ns.size > 0

@@ -1,4 +1,4 @@
-"""Observers of how work goes."""
+"""Observers of progress."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import Protocol
 
 
 class Observer(Protocol):
-    """Receives the progress of work, be it running or drawing; called from the main thread only."""
+    """Receives the progress of runs or figures; called only from the main thread."""
 
     def notice(self, text: str) -> None:
-        """Something worth a line: a damaged result that is run again, a scheme that is left out."""
+        """Receive a message for the user: a damaged result that is run again, a scheme that is left out."""
         ...
 
     def begin(self, what: str, total: int, done: int = 0) -> None:
-        """A stage begins, of ``total`` steps, ``done`` of which were done before (``"simulating"``, ``"figures"``)."""
+        """Begin a stage of ``total`` steps, of which ``done`` were done earlier (``"simulating"``, ``"figures"``)."""
         ...
 
     def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-        """Steps of a stage are done; ``note`` says which, in a few words (``"bbr_run1"``).
+        """Count finished steps of a stage; ``note`` is a short description (``"bbr_run1"``).
 
-        ``kept``: they were done before, and are only counted now.
+        ``kept``: the steps were done by an earlier call, and are only counted now.
         """
         ...
 

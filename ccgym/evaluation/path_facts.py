@@ -1,4 +1,4 @@
-"""What is known of a path before anything runs, for flags."""
+"""Known properties of a path before a run, for flags."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from ccgym.tracetools.check import rate_in_name
 
 @dataclass(frozen=True)
 class PathFacts:
-    """What the rules need to know about the path."""
+    """Properties of the path that the rules use."""
 
     name: str
     capacity_mbps: float | None
-    """Mean computed capacity over the runs, Mbit/s."""
+    """Mean computed capacity over the runs, Mbit/s; None if unknown."""
     one_way_delay_ms: float
     """Propagation delay of the data direction, ms."""
     base_rtt_ms: float
-    """Propagation round trip, ms."""
+    """Propagation round-trip time, ms."""
     random_loss: float
     """Probability of random loss in the data direction."""
     drain_ms: float | None
-    """Time to drain a full bottleneck queue, ms; None where it has no limit in packets or bytes."""
+    """Time to drain a full bottleneck queue, ms; None if the queue has no limit in packets or bytes."""
     largest_gap_ms: float | None
     """Largest time between delivery opportunities, ms; None without a trace."""
     trace: str | None
     """Name of the bottleneck's trace."""
     declared_mbps: float | None
-    """Rate that the trace is said to have, Mbit/s; None where nothing is said, or the difference is known."""
+    """Declared rate of the trace, Mbit/s; None if there is none, or if a difference to it is known and intended."""
     options: str
-    """What one gives `ccgym evaluate` to get this path."""
+    """Options of `ccgym evaluate` that select this path."""
 
 
 def path_facts(path: NetworkPath, results: ResultSet) -> PathFacts:
-    """Collect the facts from the path and the runs."""
+    """Return the properties of the path, with the capacity from its runs."""
     compiled = path.compile()
     capacities = [cell.record.link.capacity_mbps for cell in results.cells if cell.record.link.capacity_mbps]
     capacity = float(np.mean(capacities)) if capacities else None

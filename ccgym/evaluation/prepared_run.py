@@ -1,7 +1,7 @@
-"""A run before it is run: its arguments checked and compiled, for every backend, and the record made of its result.
+"""Check and compile the arguments of a run, for every backend, and make the record from its result.
 
-The simulator and the real paths take the same specification and leave the same kind of result. What differs between
-them is in :mod:`ccgym.evaluation.backends`; what they share is here.
+The simulator and the real paths get the same specification and return the same kind of result. Their differences
+are in :mod:`ccgym.evaluation.backends`; their common part is here.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ MAX_SEED: Final = 2**64 - 1
 
 
 MAX_MEMORY: Final = "4GB"
-"""What a simulation may hold by default; the same on every machine, so that no result depends on one."""
+"""Default memory limit of a simulation; the same on every machine, so that results do not depend on the machine."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What a run remembers besides its counters."""
+    """The data that a run records in addition to its counters."""
 
     packets: bool = True
-    """Every packet, from which Pantheon's metrics are computed."""
+    """Whether to record every packet. Pantheon's metrics are computed from packets."""
     series: TimeLike = "10ms"
-    """Spacing of the sampled series, a time; ccperf's metrics are computed from them. ``0``: none."""
+    """Sampling interval of the series, a time. ccperf's metrics are computed from series. ``0``: no series."""
     acks: bool = False
-    """Every acknowledgement as well, if packets are remembered: no metric needs them, files of packets do."""
+    """Whether to record every ACK, too, if packets are recorded. No metric needs ACKs; packet files do."""
     link_events: bool = False
-    """Every event of the links, which mahimahi's logs and the ``#`` lines of Pantheon's need."""
+    """Whether to record every event of the links. mahimahi's logs and the ``#`` lines of Pantheon's logs need them."""
     max_memory: str = MAX_MEMORY
-    """Bytes that the simulator may hold for the run, with a unit: packets in flight, logs, series. One that needs more
-    ends in an error which says for what. Real paths ignore it."""
+    """Maximum memory of the simulator for the run, with a unit: packets in flight, logs, series. A run that needs more
+    ends in an error that names the cause. Real paths ignore it."""
 
 
 @dataclass(frozen=True)
@@ -69,18 +69,18 @@ class PreparedRun:
     seed: int
     record: Record
     base_rtts: tuple[int, ...]
-    """Propagation round trip of each flow's route, nanoseconds."""
+    """Propagation round-trip time of each flow's route, nanoseconds."""
     document: Mapping[str, Any]
     """The specification for the native core (``crates/ccgym-run/src/spec.rs``)."""
 
     @property
     def step_ns(self) -> int:
-        """Spacing of the sampled series, nanoseconds; 0: none."""
+        """Sampling interval of the series, nanoseconds; 0: no series."""
         return int(self.document["record"]["series"])
 
     @property
     def policies(self) -> dict[str, LearnedPolicy]:
-        """The policies that flows decide by, by key."""
+        """The policies that control flows, by key."""
         return policies_of(self.flows)
 
     @property
@@ -91,12 +91,12 @@ class PreparedRun:
     def run_record(
         self, result: SimResult, backend: str = "sim", path_report: Mapping[str, Any] | None = None
     ) -> RunRecord:
-        """What came out, measured.
+        """Return the record of a run: its result and the metrics.
 
         Args:
-            result: What the simulator, or a real path, left.
-            backend: Where packets traveled.
-            path_report: What a real path says about itself.
+            result: The result of the simulator or of a real path.
+            backend: Name of the backend that carried the packets.
+            path_report: The report of a real path.
         """
         counters = json.loads(result.summary())
         elements = self.compiled.elements()
@@ -104,7 +104,7 @@ class PreparedRun:
         capacities = {name: link_capacity(elements[name], self.compiled.traces) for name in elements}
         capacity = capacities[names[0]]
         links = counters.get("links", {})
-        # What only some sources have.
+        # Numbers that only some sources have.
         measured: list[dict[str, Any]] = [
             transfer_metrics(result.transfers(place)) if spec.makes_transfers else {}
             for place, spec in enumerate(self.flows)
@@ -114,7 +114,7 @@ class PreparedRun:
             for place, numbers in enumerate(measured):
                 media = self._media_metrics(result, place)
                 numbers.update({} if media is None else vars(media))
-            # What all flows got together is no share of a link that only some of them cross.
+            # The total throughput is no share of a link that only some flows cross.
             alone = capacity is not None and not links
             metrics = recorded_metrics(result, capacity.average_mbps(self.duration_ns) if capacity and alone else None)
         if self.step_ns:
@@ -161,7 +161,7 @@ class PreparedRun:
         return media_metrics(result.frames(place), packets["left_ns"][own], life_ns)
 
     def _of_link(self, name: str, counters: Mapping[str, Any] | None, capacity: LinkCapacity | None) -> LinkRecord:
-        """One of several links. What it forwarded counts whole packets, so that its use may pass one by a little."""
+        """Return the record of one of several links. Packets count whole, so that utilization may slightly exceed 1."""
         mbps = None if capacity is None else capacity.average_mbps(self.duration_ns)
         forwarded = 0 if counters is None else counters["forwarded_bytes"] * 8000 / self.duration_ns
         return replace(_link_record(counters, None), capacity_mbps=mbps, utilization=forwarded / mbps if mbps else None)
@@ -203,7 +203,7 @@ class PreparedRun:
             ],
             link_counters=counters["link"],
             links={name: numbers for name, numbers in counters.get("links", {}).items() if numbers is not None},
-            # Utilization is that of a link which all flows cross; there is none otherwise.
+            # Utilization is defined only for a link that all flows cross.
             capacity=capacities[names[0]] if len(set(names)) == 1 else None,
         )
 
@@ -274,14 +274,14 @@ def prepare(
             "link_events": bool(record.link_events),
         },
         "max_memory": memory_bytes(record.max_memory, "max_memory"),
-        # A path without a link has no capacity that a scheme could know.
+        # A path without a link has no capacity to give to a scheme.
         "facts": compiled.facts if compiled.facts["capacity"] else None,
     }
     return PreparedRun(path, compiled, specs, duration_ns, seed, record, tuple(base_rtts), document)
 
 
 def memory_bytes(value: str, where: str) -> int:
-    """Read an amount of memory such as ``"4GB"`` or ``"512MiB"``; bytes."""
+    """Return an amount of memory such as ``"4GB"`` or ``"512MiB"`` in bytes."""
     with located(where):
         size = parse_size(value).bytes
     if size is None:

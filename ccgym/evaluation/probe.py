@@ -1,7 +1,7 @@
-"""Probing an empty real path before schemes run over it: what a few packets wait on a path with nothing else on it.
+"""Probe an empty real path before schemes run over it: measure the delay of a few packets without other traffic.
 
-A path whose empty delay is not its own gives precise numbers that mean nothing: a student's report compared schemes
-over a trace that delivered nothing for 1.5 s at a time, and measured that (``docs/guides/teaching.md``).
+If the delay of the empty path is wrong, results are precise but meaningless. A student's report compared schemes
+over a trace with pauses of 1.5 s, and measured these pauses (``docs/guides/teaching.md``).
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from ccgym.units import NS_PER_S, Nanoseconds
 
 PACKETS: Final = 20
 DURATION_NS: Final = 2 * NS_PER_S
-"""How long the packets are sent."""
+"""Duration of the probe."""
 
 MAX_SHARE: Final = 0.1
-"""Of the link's mean rate that the packets may take: they are to find it empty."""
+"""Maximum fraction of the link's mean rate for the probe packets, so that the link stays almost empty."""
 
 ALLOWED_MS: Final = 100.0
 ALLOWED_RTTS: Final = 5.0
-"""What the median packet may wait beyond propagation and transmission: the larger of both."""
+"""Maximum waiting time of the median packet, after propagation and transmission: the larger of both values."""
 
 PACKET_BITS: Final = 12_000
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What the packets found."""
+    """Result of a probe."""
 
     packets: int
-    """Packets that arrived."""
+    """Number of packets that arrived."""
     one_way_delay_ms: float
     """Median one-way delay, ms."""
     own_ms: float
-    """What the path itself says: propagation, and the transmission of one packet at the mean rate, ms."""
+    """Expected delay of the empty path: propagation, and transmission of one packet at the mean rate, ms."""
 
 
 def probe(path: NetworkPath, runs_on: Backend, seed: int) -> Probe:
-    """Send packets over the empty path.
+    """Send packets over the empty path and return their delay.
 
     Raises:
-        ConfigError: None of them arrived, or the median one waited longer than the path says.
+        ConfigError: No packet arrived, or the median packet waited longer than expected.
         CcgymError: The backend cannot run the path here.
     """
     rate_mbps = PACKETS * PACKET_BITS / 1e6 / (DURATION_NS / NS_PER_S)
@@ -64,9 +64,9 @@ def probe(path: NetworkPath, runs_on: Backend, seed: int) -> Probe:
     delays = record.packets.delay_ns
     own_ms = path.one_way_delay_ms + (PACKET_BITS / 1e3 / capacity_mbps if capacity_mbps > 0 else 0.0)
     allowed_ms = own_ms + max(ALLOWED_MS, ALLOWED_RTTS * path.base_rtt_ms)
-    expected = f"at most {allowed_ms:.0f} ms: the path's own {own_ms:.1f} ms, and some waiting"
+    expected = f"at most {allowed_ms:.0f} ms: the path's own {own_ms:.1f} ms, and some waiting time"
     if not delays.size:
-        nothing = f"nothing that was sent over the empty path arrived within {duration / 1e9:g} s"
+        nothing = f"no packet over the empty path arrived within {duration / 1e9:g} s"
         raise _refused(path, nothing, expected)
     found = Probe(int(delays.size), float(np.median(delays)) / 1e6, own_ms)
     if found.one_way_delay_ms > allowed_ms and not _intended(path):
@@ -81,5 +81,5 @@ def _refused(path: NetworkPath, found: str, expected: str) -> ConfigError:
 
 
 def _intended(path: NetworkPath) -> bool:
-    """Whether the catalog lists long gaps of a trace as intended."""
+    """Return whether the catalog marks long gaps of a trace as intended."""
     return any("long-gap" in resolve_trace(name).intended for name in path.trace_names())

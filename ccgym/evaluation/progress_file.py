@@ -1,7 +1,7 @@
-"""How far runs are, in a file of the results directory that other processes may read: ``ccgym report watch`` does.
+"""Progress of runs, in a file of the results directory for other processes such as ``ccgym report watch``.
 
-``.ccgym_progress.json`` is written when runs begin and end, at most every half second, and once more at the end.
-Nothing depends on it: a file that cannot be written is left out.
+``.ccgym_progress.json`` is written when runs begin and end, at most every half second, and again at the end.
+No result depends on it: if it cannot be written, it is left out.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from ccgym.files import UnreadableError, atomic_write, read_json
 
 PROGRESS_FILE: Final = ".ccgym_progress.json"
 EVERY_S: Final = 0.5
-"""Writes are not nearer to each other, seconds."""
+"""Minimum time between two writes, seconds."""
 MAX_FAILURES: Final = 100
-"""So many failures are named; the others are counted."""
+"""Maximum number of failures with names; further failures are only counted."""
 
 State: TypeAlias = Literal["running", "ended", "interrupted"]
 
 
 @dataclass
 class RunProgress:
-    """How far the runs of a results directory are. Times are seconds since the epoch."""
+    """Progress of the runs of a results directory. Times are seconds since the epoch."""
 
     what: str
     """The stage: ``simulating`` or ``running``."""
     total: int
-    """Runs in all, those that were there before included."""
+    """Number of all runs, earlier runs included."""
     kept: int = 0
-    """Runs that were there before."""
+    """Number of runs from earlier calls."""
     done: int = 0
-    """Runs that ended in this call."""
+    """Number of runs that ended in this call."""
     failed: int = 0
-    """Those of them that ended in an error."""
+    """Number of these runs that ended in an error."""
     running: dict[str, float] = field(default_factory=dict)
-    """Names of the runs under way, and when each began."""
+    """Running runs: the name and start time of each."""
     failures: list[str] = field(default_factory=list)
-    """Names and errors."""
+    """Names and errors of failed runs."""
     run_s: float = 0.0
-    """Seconds that the runs of this call took, one after another."""
+    """Sum of the durations of this call's runs, seconds."""
     started: float = 0.0
     updated: float = 0.0
     state: State = "running"
@@ -56,23 +56,23 @@ class RunProgress:
 
     @property
     def left(self) -> int:
-        """Runs that have not ended."""
+        """Number of runs that have not ended."""
         return max(0, self.total - self.kept - self.done)
 
     @property
     def rate(self) -> float | None:
-        """Runs per second in this call; None before one ended."""
+        """Runs per second in this call; None before the first run ended."""
         passed = self.updated - self.started
         return self.done / passed if self.done and passed > 0 else None
 
     @property
     def eta_s(self) -> float | None:
-        """Seconds until the last run ends, as far as the rate tells; None where nothing does."""
+        """Estimated seconds until the last run ends, from the rate; None without a rate."""
         return self.left / self.rate if self.rate else None
 
     @classmethod
     def load(cls, directory: Path) -> RunProgress | None:
-        """What a results directory says; None where it says nothing. A process that is gone was interrupted.
+        """Read the progress in a results directory; None without the file. If its process has died, it was interrupted.
 
         Raises:
             ResultsError: The file is damaged.
@@ -87,7 +87,7 @@ class RunProgress:
                 "results-damaged",
                 f"the file cannot be read: {error}",
                 where=str(file),
-                expected="what ccgym writes while it runs",
+                expected="a file that ccgym writes while it runs",
             ) from None
         if found.state == "running" and found.host == socket.gethostname() and not alive(found.pid):
             found.state = "interrupted"
@@ -95,7 +95,7 @@ class RunProgress:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process of this machine runs."""
+    """Return whether a process of this machine is running."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -106,11 +106,11 @@ def alive(pid: int) -> bool:
 
 
 class ProgressFile:
-    """Writes the progress of runs. Use it as a context manager; several threads may tell it of theirs.
+    """Writes the progress of runs. Use it as a context manager; several threads may report their runs.
 
     Args:
         directory: The results directory; None: nothing is written.
-        total: Runs of all stages together; None: what the stages say.
+        total: Number of runs of all stages together; None: the sum over the stages.
     """
 
     def __init__(self, directory: Path | None, total: int | None = None) -> None:
@@ -131,7 +131,7 @@ class ProgressFile:
             self._write(always=True)
 
     def begin(self, what: str, total: int, kept: int) -> None:
-        """Further runs are planned, of which some are there already."""
+        """Add planned runs to the total; ``kept`` of them are already finished."""
         with self._lock:
             self._now.what = what
             self._now.total += total if self._counts else 0
@@ -139,13 +139,13 @@ class ProgressFile:
             self._write(always=True)
 
     def run_begins(self, name: str) -> None:
-        """A run begins."""
+        """Record the start of a run."""
         with self._lock:
             self._now.running[name] = time.time()
             self._write()
 
     def run_ends(self, name: str, error: str | None = None) -> None:
-        """A run ended, well or in an error."""
+        """Record the end of a run, successful or with an error."""
         with self._lock:
             self._now.run_s += time.time() - self._now.running.pop(name, time.time())
             self._now.done += 1

@@ -1,4 +1,4 @@
-"""Who made a result: versions, machine, command line, time."""
+"""Provenance of a result: versions, machine, command line, time."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ccgym.evaluation.backends import SHORT_PLACES, SIMULATED
 from ccgym.evaluation.pantheon import utc_text
 
 PACKAGES = ("pydantic", "gymnasium")
-"""Packages whose versions are recorded with those of Python, numpy and ccgym."""
+"""Packages with recorded versions, in addition to Python, numpy and ccgym."""
 
 
 def provenance(
     description: str, command: Sequence[str], started_epoch_s: float, wall_s: float, backend: str = SIMULATED
 ) -> dict[str, Any]:
-    """What is recorded with the results of a sweep.
+    """Return the provenance to record with the results of a sweep.
 
     Args:
-        description: the path in words.
-        command: the command line, word by word.
-        started_epoch_s: when the sweep began, seconds since the epoch.
-        wall_s: how long it took, seconds.
-        backend: where packets traveled.
+        description: description of the path.
+        command: the command line, as a list of words.
+        started_epoch_s: start of the sweep, seconds since the epoch.
+        wall_s: duration of the sweep, seconds.
+        backend: name of the backend that carried the packets.
     """
     return {
         "command": shlex.join(command),
@@ -44,7 +44,7 @@ def provenance(
 
 
 def versions() -> dict[str, str]:
-    """Versions of what computed the results."""
+    """Return the versions of the software that computed the results."""
     from ccgym import _core
 
     found = {"ccgym": _core.__version__, "python": platform.python_version(), "numpy": np.__version__}

@@ -1,6 +1,6 @@
 """The results of an experiment: every run, summarized per scheme, with a versioned form on disk.
 
-``results.json`` holds what Pantheon's files have no place for: seeds, capacity, versions, trajectory hashes, failed
+``results.json`` contains what Pantheon's files cannot: seeds, capacity, versions, trajectory hashes, failed
 cells, flags. Its schema is documented in ``docs/guides/evaluate.md``.
 """
 
@@ -54,14 +54,14 @@ RUN_COLUMNS: Final[Mapping[str, str]] = {
 
 
 COMPARED: Final[Mapping[str, Direction]] = {"throughput_mbps": "higher", "delay_p95_ms": "lower", "loss": "lower"}
-"""Quantities of all flows of a run together in which schemes are compared, and which values are the better ones."""
+"""Quantities of all flows of a run together that are compared between schemes, and which values are better."""
 
 
 def chosen_styles(styles: Iterable[SchemeStyle], schemes: Collection[str] | None) -> tuple[SchemeStyle, ...]:
-    """The styles of some schemes, in their order; of all without ``schemes``.
+    """Return the styles of the given schemes, in table order; of all schemes if ``schemes`` is None.
 
     Raises:
-        ConfigError: There is no scheme of a key.
+        ConfigError: A key belongs to no scheme.
     """
     known = {style.key: style for style in styles}
     for name in schemes or ():
@@ -78,12 +78,12 @@ def chosen_styles(styles: Iterable[SchemeStyle], schemes: Collection[str] | None
 
 @dataclass(frozen=True)
 class ResultSet:
-    """An experiment's parameters and everything that came out of it."""
+    """The parameters and all results of an experiment."""
 
     parameters: Mapping[str, Any]
-    """The full parameters, as plain data: what was asked for."""
+    """The full parameters of the experiment, as plain data."""
     provenance: Mapping[str, Any]
-    """Versions, command line, platform, time: who made it."""
+    """Versions, command line, platform and time: how the results were made."""
     styles: Annotated[tuple[SchemeStyle, ...], Field(alias="schemes")]
     """The schemes, in the order of the table."""
     cells: tuple[CellResult, ...]
@@ -92,15 +92,15 @@ class ResultSet:
     published: Mapping[str, PublishedResult] = field(default_factory=dict)
     """Published numbers on this path, by scheme key."""
     published_source: str = ""
-    """Where the published numbers come from."""
+    """Source of the published numbers."""
     flags: tuple[Mapping[str, str], ...] = ()
-    """What looks wrong, and why (see ``flags.py``)."""
+    """Warnings and notes, with likely causes (see ``flags.py``)."""
     unavailable: Mapping[str, str] = field(default_factory=dict)
-    """Why schemes could not be run here, by key: they have a row without numbers, and nothing failed."""
+    """Reasons why schemes could not run here, by key. Such a scheme has a row without numbers, and is no failure."""
     left: int = 0
-    """How many runs were left because time was up."""
+    """Number of runs that were not started because the time budget ran out."""
     directory: Annotated[Path | None, Field(exclude=True)] = field(default=None, compare=False)
-    """Where they are, with curves and series of every run; None where they are in memory only."""
+    """The results directory, with curves and series of every run; None if the results are in memory only."""
 
     def __repr__(self) -> str:
         asked = self.parameters
@@ -121,18 +121,18 @@ class ResultSet:
         """Draw mean throughput against mean 95th-percentile one-way delay, a mark per scheme.
 
         Args:
-            file: Where to save it: a ``.png``, ``.svg`` or ``.pdf`` file. By default nowhere.
+            file: The file to save it to: ``.png``, ``.svg`` or ``.pdf``. By default it is not saved.
 
         Raises:
-            ConfigError: A suffix that matplotlib does not know.
+            ConfigError: matplotlib does not support the suffix of the file.
             PlatformError: matplotlib is not installed, or the file cannot be written.
         """
-        from ccgym import plot_results  # drawing is of a higher layer: the package hands it down
+        from ccgym import plot_results  # drawing is in a higher layer, reached through the package
 
         return plot_results(self, file)
 
     def to_pandas(self, table: Literal["flows", "series"] = "flows") -> pd.DataFrame:
-        """A table of all runs as a data frame; ``docs/reference/results.md`` lists the columns with their units.
+        """Return a table of all runs as a data frame; ``docs/reference/results.md`` lists the columns with their units.
 
         Args:
             table: ``"flows"``: one row per scheme, run and flow; ``"series"``: one row per scheme, run, interval of
@@ -141,24 +141,24 @@ class ResultSet:
         Raises:
             ConfigError: There is no such table.
             PlatformError: pandas is not installed.
-            ResultsError: The series are not there.
+            ResultsError: The series are missing.
         """
         if table not in ("flows", "series"):
             raise ConfigError("unknown-choice", shown(table), where="table", expected="'flows' or 'series'")
         return series_frame(self) if table == "series" else to_frame(result_table(self))
 
     def to_csv(self, file: str | os.PathLike[str]) -> None:
-        """Write the table of :meth:`to_pandas` as CSV; :class:`ResultsError` where that cannot be done."""
+        """Write the table of :meth:`to_pandas` as CSV; raise :class:`ResultsError` if this fails."""
         write_csv(file, result_table(self))
 
     @property
     def backend(self) -> str:
-        """Where packets traveled."""
+        """Name of the backend that carried the packets."""
         return str(self.parameters.get("backend", SIMULATED))
 
     @property
     def real(self) -> bool:
-        """Whether packets were real: then equal parameters do not give equal runs."""
+        """Whether packets were real. If so, equal parameters do not give equal runs."""
         return is_real(self.backend)
 
     @property
@@ -175,7 +175,7 @@ class ResultSet:
         )
 
     def only(self, schemes: Collection[str]) -> ResultSet:
-        """The same of some schemes.
+        """Return the results of the given schemes only.
 
         Args:
             schemes: Their keys.
@@ -196,7 +196,7 @@ class ResultSet:
 
     @cached_property
     def differences(self) -> list[Difference]:
-        """All pairs of schemes compared in what reports show. Their runs do not share seeds, and so are no pairs."""
+        """Compare all pairs of schemes in the quantities that reports show. Runs are unpaired: they share no seeds."""
         asked = self.parameters.get("seed")
         seed = 1 if asked is None else int(asked)
         return [
@@ -206,7 +206,7 @@ class ResultSet:
         ]
 
     def _by_run(self, name: str) -> dict[str, dict[int, float]]:
-        """A quantity by scheme and run, of the runs that count."""
+        """Return a quantity by scheme and run, for the runs that count."""
         found: dict[str, dict[int, float]] = {style.key: {} for style in self.styles}
         for cell in self.cells:
             value = getattr(cell.record.total, name)
@@ -216,14 +216,14 @@ class ResultSet:
 
     @property
     def wall_s(self) -> float:
-        """Time that the runs took, seconds, summed over all of them, whenever they were run."""
+        """Wall time of all runs, seconds, summed, including runs of earlier commands."""
         return sum(cell.wall_s for cell in self.cells)
 
     @property
     def trajectory_hash(self) -> str:
-        """One hash over all runs: equal hashes mean that two sweeps saw the same packets at the same times.
+        """One hash over all runs: equal hashes mean that two sweeps had the same packets at the same times.
 
-        Of runs in real time it says no more than which runs these are: none of them ever comes again.
+        For runs in real time, which never repeat exactly, it only identifies the runs.
         """
         digest = hashlib.sha256()
         for cell in self.cells:
@@ -231,7 +231,7 @@ class ResultSet:
         return digest.hexdigest()[:16]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, as ``results.json`` has them."""
+        """Return plain data, as in ``results.json``."""
         return {**self._document}
 
     @cached_property
@@ -247,11 +247,11 @@ class ResultSet:
         )
 
     def rows(self, experiment: str = "", condition: str = "") -> Iterator[Measurement]:
-        """Everything that was measured; rows of what is not known have NaN.
+        """Yield all measurements; a row without a known value has NaN.
 
         Args:
-            experiment: Name of the experiment; by default that of the path.
-            condition: What tells this evaluation from others of it.
+            experiment: Name of the experiment; by default the name of the path.
+            condition: Text that distinguishes this evaluation from others of the experiment.
         """
         name = experiment or str(self.parameters.get("path_name", ""))
         for cell in self.cells:
@@ -270,7 +270,7 @@ class ResultSet:
         """Read the results of an evaluation.
 
         Raises:
-            ResultsError: There are none, they are damaged, or of something else.
+            ResultsError: There are no results, they are damaged, or they are not of an evaluation.
         """
         directory = Path(directory)
         document = read_results(directory)
@@ -302,7 +302,7 @@ def _summary_dict(summary: SchemeSummary) -> dict[str, Any]:
 
 
 def result_table(results: ResultSet) -> dict[str, Any]:
-    """One row per scheme, run and flow: :data:`RUN_COLUMNS`, then those of :func:`flow_table` but the scheme."""
+    """Return one row per scheme, run and flow: :data:`RUN_COLUMNS`, then :func:`flow_table` without the scheme."""
     labels = {style.key: style.label for style in results.styles}
     names = [item.name for item in fields(FlowRecord) if item.name not in RUN_COLUMNS]
     rows = [
@@ -325,17 +325,17 @@ def result_table(results: ResultSet) -> dict[str, Any]:
 
 
 def series_frame(results: ResultSet) -> pd.DataFrame:
-    """The series of all runs: scheme, run, then :data:`SERIES_COLUMNS`, in which ``flow_scheme`` is the flow's own.
+    """Return the series of all runs: scheme, run, :data:`SERIES_COLUMNS`; ``flow_scheme`` is the scheme of the flow.
 
     Raises:
         PlatformError: pandas is not installed.
-        ResultsError: The results are of no directory, or a file of theirs is missing.
+        ResultsError: The results are not from a directory, or one of their files is missing.
     """
     if results.directory is None:
         raise ResultsError(
             "not-recorded",
-            "these results hold no series",
-            expected="results of a directory, as ResultSet.load() reads them",
+            "these results contain no series",
+            expected="results from a directory, as ResultSet.load() reads them",
         )
     pandas = import_pandas()
     parts = []
@@ -346,7 +346,7 @@ def series_frame(results: ResultSet) -> pd.DataFrame:
                 "results-damaged",
                 "the series of a run are missing",
                 where=str(results.directory / series_file(cell.name)),
-                hint="evaluate again: what is missing is run again",
+                hint="run the same evaluation again: it repeats only missing runs",
             )
         part = pandas.DataFrame(series).rename(columns={"scheme": "flow_scheme"})
         part.insert(0, "scheme", cell.scheme)
@@ -356,6 +356,6 @@ def series_frame(results: ResultSet) -> pd.DataFrame:
 
 
 def ordered(cells: Iterable[CellResult], styles: Sequence[SchemeStyle]) -> tuple[CellResult, ...]:
-    """Cells in the order of the table: by scheme as given, then by run."""
+    """Return cells in the order of the table: by scheme as given, then by run."""
     rank = {style.key: place for place, style in enumerate(styles)}
     return tuple(sorted(cells, key=lambda cell: (rank[cell.scheme], cell.run)))

@@ -1,8 +1,8 @@
-"""What every directory of results has: ``results.json`` says what was run and its result, ``results.csv`` has
-everything that was measured, one number a row.
+"""Files of every results directory: ``results.json`` with parameters and results, and ``results.csv`` with
+all measured numbers, one per row.
 
-Evaluations, experiments, leagues, scorecards, gaps and adversaries write the same two files. ``version`` rises with any
-change of meaning; files of the version before are read, under their former names, too.
+Evaluations, experiments, leagues, scorecards, gaps and adversaries write the same two files. ``version`` increases
+with any change of meaning; files of the previous version can be read, also with their former names.
 """
 
 from __future__ import annotations
@@ -25,42 +25,42 @@ FORMAT: Final = "ccgym-results"
 FORMAT_VERSION: Final = 2
 
 LINE_LEVEL: Final = 4
-"""What is so deep in a document is a line: indented, such files would be half spaces."""
+"""Values at this depth of a document are written on one line: with indentation, half of such files would be spaces."""
 
 UNITS: Final[Mapping[str, str]] = {
     "_mbps": "Mbit/s", "_ms": "ms", "_s": "s", "_packets": "packets", "loss": "fraction", "utilization": "fraction",
 }  # fmt: skip
-"""Units of quantities by the ends of their names; others are counts, or have none."""
+"""Units of quantities by the ends of their names; other quantities are counts, or have no unit."""
 
 
 class Measurement(NamedTuple):
     """A row of ``results.csv``."""
 
     experiment: str
-    """Name of the experiment; of an evaluation, of its path."""
+    """Name of the experiment; for an evaluation, name of its path."""
     condition: str
-    """What the run met: a point of the sweep, a path of a scorecard, a backend of a gap; empty where all is one."""
+    """Condition of the run: a point of the sweep, a path of a scorecard, a backend of a gap; empty if there is one."""
     scheme: str
     """Key of the scheme, as in file names."""
     flow: int | None
-    """Number of the flow, from 1; None, an empty cell, for all flows of the run together."""
+    """Number of the flow, from 1; None (an empty cell) for all flows of the run together."""
     run: int
     """Number of the run, from 1."""
     metric: str
-    """Name of the quantity: ``throughput_mbps`` of an evaluation, else what the experiment calls it."""
+    """Name of the quantity: ``throughput_mbps`` of an evaluation, or the experiment's own name."""
     value: float | None
-    """A number that is not known has no row."""
+    """The number. Unknown numbers have no row."""
     unit: str
-    """Fractions are fractions, not per cent."""
+    """Unit of the value. Fractions are not in percent."""
 
 
 def unit_of(name: str) -> str:
-    """The unit of a quantity that has it in its name: ``Mbit/s`` of ``throughput_mbps``."""
+    """Return the unit of a quantity from the end of its name: ``Mbit/s`` for ``throughput_mbps``."""
     return next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
 
 
 def has_results(directory: Path) -> bool:
-    """Whether a directory holds results of an evaluation, also those of the version before."""
+    """Return whether a directory contains results of an evaluation, in the current or previous version."""
     return any((directory / name).exists() for name in (RESULTS_FILE, "ccgym_results.json"))
 
 
@@ -69,8 +69,8 @@ def write_results(directory: Path, document: Mapping[str, Any], rows: Iterable[M
 
     Args:
         directory: The results directory.
-        document: Its ``kind``, ``parameters``, ``provenance``, ``schemes`` and what else the kind has.
-        rows: Everything that was measured; rows without a value are left out.
+        document: ``kind``, ``parameters``, ``provenance``, ``schemes`` and further entries of the kind.
+        rows: All measurements; rows without a value are left out.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -81,15 +81,15 @@ def write_results(directory: Path, document: Mapping[str, Any], rows: Iterable[M
 
 
 def as_document(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A document with its format and version."""
+    """Return a document with its format and version added."""
     return {"format": FORMAT, "version": FORMAT_VERSION, **document}
 
 
 def read_results(directory: Path) -> dict[str, Any]:
-    """What ``results.json`` says, or, in its place, what the version before wrote.
+    """Return the content of ``results.json``, or of the corresponding file of the previous version.
 
     Raises:
-        ResultsError: There is no such file, it is damaged, or of another version.
+        ResultsError: The file does not exist, is damaged, or has another version.
     """
     file = directory / RESULTS_FILE
     if file.exists():
@@ -99,10 +99,10 @@ def read_results(directory: Path) -> dict[str, Any]:
             return _read(former)
     raise ResultsError(
         "results-missing",
-        "there are no results",
+        "this directory contains no results",
         where=str(file),
-        expected="a directory that `ccgym evaluate` filled",
-        hint="what has not ended has none yet: run the same command again, it goes on where it stopped",
+        expected="a results directory of `ccgym evaluate`",
+        hint="results are written at the end: run the same command again, and it continues where it stopped",
     )
 
 
@@ -128,13 +128,13 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def damaged(file: Path, reason: str) -> ResultsError:
-    """The error of a file that ccgym did not write so."""
+    """Return the error for a file whose content ccgym did not write."""
     return ResultsError(
         "results-damaged",
         reason,
         where=str(file),
-        expected="what `ccgym evaluate` wrote",
-        hint="run the same command again: finished runs are kept, and what is damaged is written again",
+        expected="a file from `ccgym evaluate`",
+        hint="run the same command again: finished runs are kept, and damaged files are written again",
     )
 
 
@@ -159,11 +159,11 @@ _UPGRADES: Final[Mapping[tuple[str, int], Callable[[dict[str, Any]], dict[str, A
     ("ccgym-scorecard", 2): _named_before("scorecard"),
     ("ccgym-gap", 1): _gap_before,
 }
-"""By format and version: what makes a document of this version of it."""
+"""By format and version: the function that converts a document to the current version."""
 
 
 def _finite(data: Any) -> Any:
-    """The same with None for numbers that JSON does not have."""
+    """Return the data with None for numbers that JSON cannot represent."""
     if isinstance(data, Mapping):
         return {key: _finite(value) for key, value in data.items()}
     if isinstance(data, (list, tuple)):
@@ -172,7 +172,7 @@ def _finite(data: Any) -> Any:
 
 
 def _json(value: Any, level: int = 0) -> str:
-    """JSON in which a run, a condition and a criterion are a line each."""
+    """Return JSON with one line per run, condition and criterion."""
     if level == LINE_LEVEL or not isinstance(value, (dict, list)) or not value:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     between = "\n" + " " * (level + 1)

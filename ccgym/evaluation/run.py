@@ -1,7 +1,7 @@
-"""What can be run: contenders (named lists of flows), and runs of them over a path.
+"""Contenders (named lists of flows), and their runs over a path.
 
-A contender is mostly one scheme with one flow. Several flows of different schemes, starts, round-trip times and sources
-make one just as well: ``bbr+cubic@5s`` is a BBR flow that a Cubic flow joins after 5 s.
+Most contenders are one scheme with one flow. A contender can also have several flows with different schemes, starts,
+round-trip times and sources: ``bbr+cubic@5s`` is a BBR flow, joined by a Cubic flow after 5 s.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from ccgym.schemes.style import SchemeStyle, check_color, check_label, check_mar
 from ccgym.units import format_time, parse_time
 
 _PLUS: Final = re.compile(r"(?<!\d[eE])\+")
-"""What separates the flows of a contender; not the plus of ``1e+6``."""
+"""The separator between the flows of a contender; the plus of ``1e+6`` is none."""
 _START: Final = re.compile(r"@(\d+(?:\.\d+)?(?:ns|us|ms|s|min))$")
-"""When a flow of a contender starts; without a unit it would be a policy's version, as in ``aurora@12345678``."""
+"""Start time of a flow of a contender; without a unit, it would be a policy's version, as in ``aurora@12345678``."""
 _FIELDS: Final = frozenset({"name", "flows", "label", "color", "marker"})
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A named list of flows, which are measured together. Names and parameters of schemes have been checked."""
+    """A named list of flows that are measured together. Names and parameters of schemes are already checked."""
 
     key: str
     """Name in files and tables, unique within an experiment."""
@@ -48,7 +48,7 @@ class Contender:
     style: SchemeStyle
     """Key, label, color and marker in figures."""
     text: str = ""
-    """What one types to get it."""
+    """Text that selects the contender on the command line."""
 
     @property
     def choices(self) -> tuple[Scheme, ...]:
@@ -57,48 +57,48 @@ class Contender:
 
     @property
     def choice(self) -> Scheme | None:
-        """The scheme of a contender that is nothing but one flow of it; None for any other."""
+        """The scheme, if the contender is one flow with default settings; otherwise None."""
         plain = len(self.flows) == 1 and self.text == self.flows[0].choice.text
         return self.flows[0].choice if plain else None
 
     @property
     def knows_path(self) -> bool:
-        """Whether one of its flows knows the path: then it shows what is possible, and competes with none."""
+        """Whether a flow has the path's parameters. If so, the contender is a reference and does not compete."""
         entries = [registry().get(choice.name, {}) for choice in self.choices]
         return any(entry.get("capabilities", {}).get("knows_path") for entry in entries)
 
     @property
     def seed_text(self) -> str:
-        """What the random streams of its runs depend on; see :attr:`~ccgym.schemes.scheme.Scheme.seed_text`."""
+        """Text that determines the random streams of its runs; see :attr:`~ccgym.schemes.scheme.Scheme.seed_text`."""
         return "+".join(
             _with_start(choice.seed_text, flow) for choice, flow in zip(self.choices, self.flows, strict=True)
         )
 
     @property
     def provenance(self) -> dict[str, Mapping[str, Any]]:
-        """Where its policies and Python classes are from and which versions they are, by the scheme's name in files."""
+        """Sources and versions of its policies and Python classes, by the scheme's name in files."""
         return {choice.key: one for choice in self.choices if (one := choice.provenance) is not None}
 
     def with_flows(self, flows: Iterable[FlowSpec]) -> Contender:
-        """The same contender with other flows."""
+        """Return the same contender with other flows."""
         return replace(self, flows=tuple(flows))
 
     def refuse(self, place: Venue, where: str) -> None:
-        """Raise :class:`ConfigError` if one of its flows cannot run at a place."""
+        """Raise :class:`ConfigError` if one of its flows cannot run on a kind of backend (``place``)."""
         for choice in self.choices:
             choice.refuse(place, where)
 
 
 def contender(given: object, where: str = "contender") -> Contender:
-    """A checked contender from its short forms.
+    """Return a checked contender from one of its short forms.
 
     Args:
-        given: ``"cubic"``; ``"bbr+cubic@5s"``; a flow as :func:`~ccgym.schemes.flow.flow_spec` takes it, or a list of
-            such flows; or a mapping ``{"name": …, "flows": […]}``, optionally with ``label``, ``color`` and ``marker``.
-        where: What to call it in errors.
+        given: ``"cubic"``; ``"bbr+cubic@5s"``; a flow as :func:`~ccgym.schemes.flow.flow_spec` accepts it, or a list of
+            flows; or a mapping ``{"name": …, "flows": […]}``, optionally with ``label``, ``color`` and ``marker``.
+        where: Name of the argument in errors.
 
     Raises:
-        ConfigError: Something in it is wrong; the message names the place.
+        ConfigError: A part of it is wrong; the message names the place.
         SchemeNotFoundError: No scheme has that name.
     """
     if isinstance(given, Contender):
@@ -113,10 +113,10 @@ def contender(given: object, where: str = "contender") -> Contender:
 
 
 def contenders(given: Iterable[object], where: str = "contenders") -> tuple[Contender, ...]:
-    """Checked contenders, each once, drawn so that no two look alike. The word of a group stands for its members.
+    """Return checked contenders with distinct styles for figures. The name of a group is replaced by its members.
 
     Raises:
-        ConfigError: There is none, two are the same, or one is wrong.
+        ConfigError: There is no contender, two are equal, or one is wrong.
         SchemeNotFoundError: No scheme has that name.
     """
     made: list[Contender] = []
@@ -168,7 +168,7 @@ def _parsed_flow(text: str, where: str) -> FlowSpec:
 
 
 def starting_at(flow: FlowSpec, start_ns: int) -> FlowSpec:
-    """The same flow with another start, nanoseconds."""
+    """Return the same flow with another start time, nanoseconds."""
     start = RandomVariable(TIME, "constant", (float(start_ns),), written=format_time(start_ns))
     return flow.model_copy(update={"start": start})
 
@@ -181,7 +181,7 @@ def _named(given: Mapping[Any, Any], where: str) -> Contender:
             "unknown-key",
             f"unknown: {', '.join(unknown)}" if unknown else shown(dict(given)),
             where=where,
-            expected="{name: …, flows: […]}, and if you like label, color and marker",
+            expected="{name: …, flows: […]}, optionally with label, color and marker",
         )
     if not re.fullmatch(r"[\w.+-]+", name):
         raise ConfigError(
@@ -215,32 +215,32 @@ def _with_start(text: str, flow: FlowSpec, before: str = "@") -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """One run, before it is run: everything that decides its outcome, and a name."""
+    """Description of one run: all parameters that decide its outcome, and a name."""
 
     path: NetworkPath
     contender: Contender
     duration_ns: int
-    """Length of the run, nanoseconds; of virtual time, or of real time where packets are real."""
+    """Length of the run, nanoseconds, in virtual time; with real packets, in real time."""
     seed: int
     record: Record = field(default_factory=Record)
     backend: str = SIMULATED
-    """Where packets travel: ``sim``, ``emulated``, ``mahimahi`` or ``remote``."""
+    """The backend: ``sim``, ``emulated``, ``mahimahi`` or ``remote``."""
     name: str = ""
     """For messages and files: ``cubic_run1``. Not part of the digest."""
     number: int = 1
-    """Which repetition it is, from 1. Not part of the digest: repetitions differ by their seeds."""
+    """Number of the repetition, from 1. Not part of the digest: repetitions differ by their seeds."""
 
     @property
     def real(self) -> bool:
-        """Whether packets are real: then a run takes as long as it says, and never repeats itself exactly."""
+        """Whether packets are real: a run then takes its length in real time, and never repeats exactly."""
         return is_real(self.backend)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all that decides the outcome.
+        """SHA-256 of all parameters that decide the outcome.
 
-        Whether acknowledgements and link events are recorded is left out: they only add to what is there, and no number
-        depends on them. So is the limit of memory.
+        The recording of ACKs and link events is left out, since no number depends on it. The memory limit is left out
+        for the same reason.
         """
         from ccgym import _core
 
@@ -258,14 +258,14 @@ class Run:
 
 
 def digest(data: Any) -> str:
-    """SHA-256 of plain data in canonical JSON."""
+    """Return the SHA-256 of plain data in canonical JSON."""
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @once
 def path_digest(path: NetworkPath) -> str:
-    """SHA-256 of the compiled path and of the content of its traces; of a path between two machines, of these."""
+    """Return the SHA-256 of the compiled path and its traces' content; for a path between machines, of the machines."""
     if (hosts := hosts_of(path)) is not None:
         return digest(hosts.identity)
     compiled = path.compile()
@@ -275,10 +275,10 @@ def path_digest(path: NetworkPath) -> str:
 
 @once
 def trace_digests(path: NetworkPath) -> dict[str, str]:
-    """SHA-256 of each trace of a path, by name."""
+    """Return the SHA-256 of each trace of a path, by name."""
     return {name: hashlib.sha256(trace.times_ms.tobytes()).hexdigest() for name, trace in sorted(path.traces().items())}
 
 
 def _identity(flow: FlowSpec) -> dict[str, Any]:
-    """A flow as plain data. The content of what was loaded for its scheme counts, its name and place do not."""
+    """Return a flow as plain data, with the content of the files of its scheme, but without their names and places."""
     return flow.model_dump(mode="json") | flow.choice.identity

@@ -1,7 +1,7 @@
-"""What a process elsewhere needs to make runs: it travels by content, never by path.
+"""The data that a process on another machine needs to make runs: files are sent as content, never as a path.
 
-Policies, schemes in Python, parameter files, traces that are files, and the reduction. The other process must have the
-same ccgym, file by file, and finds for each run the digest that it has here: then it has the same result.
+The data are policies, schemes in Python, parameter files, traces from files, and the reduction. The other process
+must have the same ccgym, file by file, and compute the same digest of each run: then results are equal.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from ccgym.schemes.policies import PolicyParts
 
 @dataclass(frozen=True)
 class RunBundle:
-    """All that runs need besides themselves."""
+    """The data that runs need in addition to their descriptions."""
 
     reduce: Reduction
     policies: Sequence[PolicyParts]
     python: Sequence[PythonSource]
     files: Sequence[ParameterFile]
     traces: Mapping[str, bytes]
-    """Content by what paths call it; those of the catalog are on every machine."""
+    """Content by the names in paths; traces of the catalog are on every machine."""
 
     def unpack(self) -> None:
-        """Make it known to this process."""
+        """Register the data in this process."""
         for policy in self.policies:
             policies.receive(policy)
         for source in self.python:
@@ -49,10 +49,10 @@ class RunBundle:
 
 
 def packed(runs: Iterable[Run], reduce: Reduction) -> bytes:
-    """What a process elsewhere needs to make runs, for :func:`make_runs`.
+    """Return the data that a process on another machine needs for :func:`make_runs`.
 
     Raises:
-        ConfigError: A file was changed since it was read.
+        ConfigError: A file has changed since it was read.
     """
     import cloudpickle
 
@@ -61,7 +61,7 @@ def packed(runs: Iterable[Run], reduce: Reduction) -> bytes:
     references = dict.fromkeys(name for run in runs for name in run.path.trace_names())
     sources = {name: resolve_trace(name) for name in references}
     bundle = RunBundle(
-        reduce=replace(reduce, missing=None),  # that is looked up here
+        reduce=replace(reduce, missing=None),  # only this process checks for it
         policies=[PolicyParts.of(policy) for policy in policies_of(flows).values()],
         python=[scheme.source for scheme in python_of(flows).values()],
         files=list({file.key: file for flow in flows for file in flow.choice.files.values()}.values()),
@@ -75,7 +75,7 @@ def packed(runs: Iterable[Run], reduce: Reduction) -> bytes:
 
 @lru_cache(maxsize=1)
 def code() -> str:
-    """Version of ccgym, and a hash of all its code: what must be equal for results to be."""
+    """Return the version of ccgym and a hash of all its code. Equal results require that both are equal."""
     package = Path(__file__).resolve().parents[1]
     found = hashlib.sha256()
     for file in sorted([*package.rglob("*.py"), *package.glob("_core*.so")]):
@@ -84,23 +84,23 @@ def code() -> str:
 
 
 def difference(wanted: str) -> str | None:
-    """What to say where the ccgym of this process is another one than that of the driver; None where it is not."""
+    """Return a message if this process has another ccgym than the driver; None if both are equal."""
     return None if code() == wanted else f"{platform.node()} has ccgym {code()}"
 
 
 def make_runs(content: bytes, runs: bytes) -> list[Made | str]:
-    """Make runs in a process elsewhere: the result of each, or what went wrong.
+    """Make runs in a process on another machine, and return the result or error of each run.
 
     Args:
-        content: What :func:`packed` made.
-        runs: Pickled pairs: a run, and when it begins in virtual time.
+        content: Data from :func:`packed`.
+        runs: Pickled pairs of a run and its start in virtual time.
     """
     bundle = _unpacked(content)
     made: list[Made | str] = []
     for run, begin in pickle.loads(runs):
         try:
             if replace(run).digest != run.digest:
-                made.append(f"{platform.node()} reads this run as another one: digest {replace(run).digest[:12]}")
+                made.append(f"{platform.node()} computes another digest of this run: {replace(run).digest[:12]}")
             else:
                 made.append(make(run, bundle.reduce, begin))
         except (KeyboardInterrupt, SystemExit):

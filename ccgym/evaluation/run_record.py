@@ -1,4 +1,4 @@
-"""What one run was, and what came out of it; as tables, with one row per flow, per interval and flow, or per packet."""
+"""The record of one run, and its tables with one row per flow, per interval and flow, or per packet."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ FORMAT_VERSION: Final = 1
 class RunRecord(RunNumbers):
     """One run: parameters, results per flow, and, while in memory, its packets and series.
 
-    ``print(run)`` prints its result; :meth:`to_pandas`, :meth:`to_csv` and :meth:`plot` show the rest. Only the
-    numbers go through :meth:`to_json`; ``packets``, ``series`` and ``native`` do not, and are None in a record that was
-    read back.
+    ``print(run)`` prints the results; :meth:`to_pandas`, :meth:`to_csv` and :meth:`plot` show details. :meth:`to_json`
+    writes only the numbers, without ``packets``, ``series`` and ``native``: these are None in a record that was read
+    from JSON.
     """
 
     capacity: LinkCapacity | None = field(default=None, repr=False, compare=False)
-    """What the bottleneck could carry over time, where there is one."""
+    """Capacity of the bottleneck over time; None without a bottleneck."""
     series: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
-    """Sampled series, if they were recorded. ``t_ns``: times; ``flows``: per flow ``cwnd_bytes``, ``in_flight_bytes``,
-    ``srtt_ns`` (0 before the first sample) and ``pacing_bps`` (0: not paced) at those times, of schemes with states
-    ``state``, a number in ``states``, their names, and the totals so far of
+    """Sampled series, if recorded. ``t_ns``: sampling times. ``flows``: per flow, at these times, ``cwnd_bytes``,
+    ``in_flight_bytes``, ``srtt_ns`` (0 before the first sample) and ``pacing_bps`` (0: not paced); for schemes with
+    states, ``state``, an index into their names ``states``; and the totals so far:
     ``sent_bytes``, ``sent_packets``, ``acked_bytes``, ``lost_packets``, ``received_bytes``, ``received_unique_bytes``
-    (payload, each byte once) and ``read_bytes`` (payload that can be read, without a gap before it); ``link``:
-    ``queue_packets``, ``queue_bytes``, and the total of ``drops``; with several links ``links``, the same by name for
-    each that carries data. Bytes are of IP packets, except where they are payload. ``to_pandas("series")`` has rates
+    (payload, each byte once) and ``read_bytes`` (payload that can be read, without a gap before it). ``link``:
+    ``queue_packets``, ``queue_bytes``, and the total ``drops``. With several links, ``links`` has the same by name for
+    each link that carries data. Bytes are of IP packets, unless they are payload. ``to_pandas("series")`` has rates
     instead of totals."""
     native: SimResult | None = field(default=None, repr=False, compare=False)
-    """The native result, from which logs are written."""
+    """The native result; logs are written from it."""
     started_epoch_s: float = field(default=0.0, repr=False, compare=False)
-    """When it began in an evaluation, seconds since the epoch; in virtual time its runs follow one another."""
+    """Start in an evaluation, seconds since the epoch. In virtual time, its runs follow one another."""
 
     def __repr__(self) -> str:
         return self.text()
@@ -69,45 +69,45 @@ class RunRecord(RunNumbers):
 
     @cached_property
     def packets(self) -> PacketLog | None:
-        """The packets of the data direction, if they were recorded and are in memory: arrays ``arrival_ns``,
-        ``arrival_bytes``, ``arrival_flow`` of what entered the path, and ``departure_ns``, ``departure_bytes``,
-        ``departure_flow``, ``delay_ns`` of what left it, flows from 1. ``to_pandas("packets")`` has one row per packet.
+        """The packets of the data direction, if recorded and in memory: arrays ``arrival_ns``, ``arrival_bytes``,
+        ``arrival_flow`` of packets that entered the path; ``departure_ns``, ``departure_bytes``, ``departure_flow``,
+        ``delay_ns`` of packets that left it; flows from 1. ``to_pandas("packets")`` has one row per packet.
         """
         recorded = self._recorded
         return None if recorded is None else PacketLog.from_packets(recorded.packets("data"), len(self.flows))
 
     @property
     def _recorded(self) -> SimResult | None:
-        """The native result, if it holds packets."""
+        """The native result, if it contains packets."""
         return None if self.metrics is None else self.native
 
     @property
     def limited(self) -> str | None:
-        """Why the machine could not hold a real path's schedule; None where it could, and in the simulator."""
+        """Reason why the machine could not hold a real path's schedule; None if it could, and in the simulator."""
         return (self.path_report or {}).get("limited") or None
 
     @property
     def total(self) -> PantheonMetrics:
-        """Pantheon's numbers of all flows together."""
+        """Pantheon's numbers for all flows together."""
         if self.metrics is None:
             raise _not_recorded("packets")
         return self.metrics.total
 
     def ccperf(self) -> CcperfMetrics:
-        """ccperf's flow, link and network metrics."""
+        """Return ccperf's flow, link and network metrics."""
         if self.ccperf_tables is None:
             raise _not_recorded("series")
         return self.ccperf_tables
 
     def curves(self) -> RunCurves:
-        """Throughput per 500 ms and delay per packet, as Pantheon's figures of a run show them.
+        """Return throughput per 500 ms and delay per packet, as in Pantheon's figures of a run.
 
         Returns:
             ``bin_s``, the width of a bin; ``capacity_mbps``, a value per bin; ``flows``, with ``ingress_mbps`` and
             ``egress_mbps`` (a value per bin) and the points ``delay_time_s``, ``delay_ms`` of each.
 
         Raises:
-            ResultsError: The record holds no packets.
+            ResultsError: The record contains no packets.
         """
         if self._recorded is None:
             raise _not_recorded("packets")
@@ -116,17 +116,17 @@ class RunRecord(RunNumbers):
     def to_pandas(
         self, table: Literal["flows", "series", "packets"] = "flows", step: TimeLike | None = None
     ) -> pd.DataFrame:
-        """A table of the run as a data frame; ``docs/reference/results.md`` lists the columns with their units.
+        """Return a table of the run as a data frame; ``docs/reference/results.md`` lists the columns with their units.
 
         Args:
             table: ``"flows"``: one row per flow; ``"series"``: one row per interval and flow; ``"packets"``: one row
                 per data packet.
-            step: Length of the intervals of the series; that of the recorded series by default, 10 ms.
+            step: Length of the intervals of the series; by default the recorded sampling interval, 10 ms.
 
         Raises:
-            ConfigError: There is no such table, or ``step`` is not a multiple of the recorded spacing.
+            ConfigError: There is no such table, or ``step`` is not a multiple of the recorded sampling interval.
             PlatformError: pandas is not installed.
-            ResultsError: The record holds no series, or no packets.
+            ResultsError: The record contains no series, or no packets.
         """
         if table == "flows":
             return to_frame(flow_table(self))
@@ -143,11 +143,11 @@ class RunRecord(RunNumbers):
 
         Args:
             file: The file.
-            step: As in :meth:`to_pandas`.
+            step: Length of the intervals, as in :meth:`to_pandas`.
 
         Raises:
-            ConfigError: ``step`` is not a multiple of the recorded spacing.
-            ResultsError: The record holds no series, or the file cannot be written.
+            ConfigError: ``step`` is not a multiple of the recorded sampling interval.
+            ResultsError: The record contains no series, or the file cannot be written.
         """
         write_csv(file, series_table(self, step))
 
@@ -155,27 +155,27 @@ class RunRecord(RunNumbers):
         """Draw throughput and one-way delay over time, a color per flow.
 
         Args:
-            file: Where to save it: a ``.png``, ``.svg`` or ``.pdf`` file. By default nowhere.
+            file: The file to save it to: ``.png``, ``.svg`` or ``.pdf``. By default it is not saved.
 
         Returns:
             The matplotlib figure; its two axes are ``figure.axes``. A notebook shows it.
 
         Raises:
-            ConfigError: A suffix that matplotlib does not know.
+            ConfigError: matplotlib does not support the suffix of the file.
             PlatformError: matplotlib is not installed, or the file cannot be written.
-            ResultsError: The record holds no packets.
+            ResultsError: The record contains no packets.
         """
-        from ccgym import plot_run  # drawing is of a higher layer: the package hands it down
+        from ccgym import plot_run  # drawing is in a higher layer, reached through the package
 
         return plot_run(self, file)
 
     def as_dict(self) -> dict[str, Any]:
-        """The numbers as plain data; :meth:`from_dict` is the inverse."""
+        """Return the numbers as plain data; :meth:`from_dict` is the inverse."""
         return {**_NUMBERS.dump_python(self, mode="json", by_alias=True), "format": FORMAT, "version": FORMAT_VERSION}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RunRecord:
-        """The inverse of :meth:`as_dict`; raises :class:`ResultsError` where something is missing or wrong."""
+        """Return the record of plain data from :meth:`as_dict`; raise :class:`ResultsError` if the data are damaged."""
         if data.get("format") != FORMAT or data.get("version") != FORMAT_VERSION:
             raise ResultsError(
                 "results-version",
@@ -197,12 +197,12 @@ class RunRecord(RunNumbers):
         return cls(**vars(numbers))
 
     def to_json(self, indent: int | None = None) -> str:
-        """The numbers as JSON."""
+        """Return the numbers as JSON."""
         return json.dumps(self.as_dict(), indent=indent)
 
     @classmethod
     def from_json(cls, text: str) -> RunRecord:
-        """The inverse of :meth:`to_json`."""
+        """Return the record of JSON from :meth:`to_json`; raise :class:`ResultsError` if the JSON is damaged."""
         try:
             data = json.loads(text)
         except json.JSONDecodeError as error:
@@ -218,14 +218,14 @@ _NUMBERS: Final = TypeAdapter(RunNumbers)
 def _not_recorded(what: str) -> ResultsError:
     return ResultsError(
         "not-recorded",
-        f"this record holds no {what}",
-        expected="a record straight from simulate(), or from simulate_many(..., keep=True)",
-        hint=f"records that were read from JSON hold numbers only; so do runs whose Record(...) left out the {what}",
+        f"this record contains no {what}",
+        expected="a record directly from simulate(), or from simulate_many(..., keep=True)",
+        hint=f"run it again with {what} in its Record(...); records that were read from JSON have numbers only",
     )
 
 
 def flow_table(record: RunRecord) -> dict[str, Any]:
-    """One row per flow: its number and the fields of its :class:`FlowRecord`."""
+    """Return one row per flow: its number and the fields of its :class:`FlowRecord`."""
     names = [item.name for item in fields(FlowRecord)]
     return {
         "flow": list(range(1, len(record.flows) + 1)),
@@ -234,16 +234,16 @@ def flow_table(record: RunRecord) -> dict[str, Any]:
 
 
 def series_table(record: RunRecord, step: TimeLike | None = None) -> dict[str, Any]:
-    """One row per interval and flow, in order of time: :data:`SERIES_COLUMNS`.
+    """Return one row per interval and flow, ordered by time: :data:`SERIES_COLUMNS`.
 
     Args:
         record: A run with its series.
-        step: Length of the intervals, a multiple of the spacing of the recorded series, which is the default. What is
-            left at the end of the run is left out.
+        step: Length of the intervals, a multiple of the recorded sampling interval, which is the default. A shorter
+            rest at the end of the run is left out.
 
     Raises:
         ConfigError: ``step`` is not such a multiple.
-        ResultsError: The record holds no series.
+        ResultsError: The record contains no series.
     """
     if record.series is None:
         raise _not_recorded("series")
@@ -256,7 +256,7 @@ def series_table(record: RunRecord, step: TimeLike | None = None) -> dict[str, A
             "out-of-range",
             f"a step of {format_time(step_ns)}",
             where="step",
-            expected=f"a multiple of {format_time(spacing)}, the spacing of the recorded series",
+            expected=f"a multiple of {format_time(spacing)}, the sampling interval of the recorded series",
         )
     ends = times[every - 1 :: every]
     return _interleaved(
@@ -271,12 +271,12 @@ def series_table(record: RunRecord, step: TimeLike | None = None) -> dict[str, A
 
 
 def logged_series(log: PacketLog, schemes: Sequence[str], duration_ns: int, step_ns: int) -> dict[str, Any]:
-    """The table of :func:`series_table` of a run of which only the packets are known: the rest is missing.
+    """Return the table of :func:`series_table` for a run with known packets only; other columns have no values.
 
     Args:
-        log: The packets of the data direction, at least one. The run begins with the first event of the log.
+        log: The packets of the data direction, at least one. The run begins at the first event of the log.
         schemes: Names of the flows' schemes, in order of the flows in the log.
-        duration_ns: How far the table goes, nanoseconds.
+        duration_ns: Length of the table, nanoseconds.
         step_ns: Length of the intervals, nanoseconds.
     """
     ends: npt.NDArray[np.int64] = np.arange(1, duration_ns // step_ns + 1, dtype=np.int64) * step_ns
@@ -305,13 +305,13 @@ def logged_series(log: PacketLog, schemes: Sequence[str], duration_ns: int, step
 
 
 def _interleaved(tables: Sequence[Mapping[str, npt.NDArray[Any]]]) -> dict[str, Any]:
-    """The tables of flows as one."""
-    # By time, then by flow: a plot per flow is a group-by, and the file can be read from the top.
+    """Return the tables of flows as one table."""
+    # Ordered by time, then by flow: a plot per flow needs one group-by, and the file is readable in order of time.
     return {name: np.stack([table[name] for table in tables], axis=1).ravel() for name in SERIES_COLUMNS}
 
 
 def _queue_series(record: RunRecord, place: int, every: int, count: int) -> dict[str, npt.NDArray[Any]]:
-    """The columns of a flow's bottleneck."""
+    """Return the columns of a flow's bottleneck."""
     assert record.series is not None
     name = record.flows[place].bottleneck
     samples_of_link = record.series.get("links", {}).get(name, record.series["link"])
@@ -371,7 +371,7 @@ def _states(series: Mapping[str, Any], every: int, begun: npt.NDArray[np.bool_])
 def _delays_ms(
     times: npt.NDArray[np.int64], delays_ns: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """Mean and range of the one-way delays of the packets that left in each interval, which its end belongs to."""
+    """Return mean and range of the one-way delays of the packets that left in each interval, its end included."""
     mean, low, high = (np.full(ends.size, np.nan) for _ in range(3))
     if ends.size:
         delays = delays_ns / 1e6

@@ -1,4 +1,4 @@
-"""Running an experiment on one path: what is made of each run, and the files of it all."""
+"""Run an experiment on one path: the reduction of each run, and all result files."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from ccgym.files import MAX_ARRAYS_BYTES, UnreadableError, atomic_write, read_by
 from ccgym.units import Nanoseconds
 
 MAY_GROW: Final = ("schemes", "contenders", "policies", "files", "runs")
-"""Parameters in which an experiment may differ from the one whose directory it adds to."""
+"""Parameters in which an experiment may differ from earlier results in the same directory."""
 
-NO_LOGS: Final = "kept without packet logs, which were not asked for when it ran"
-"""Notice of a run with real packets, which would not come out the same if it were repeated for its logs."""
+NO_LOGS: Final = "kept without packet logs: they were not requested when it ran"
+"""Notice of a run with real packets: a repetition for its logs would give other results."""
 
 
 def run_experiment(
@@ -62,29 +62,29 @@ def run_experiment(
     max_memory: str = MAX_MEMORY,
     cluster: RemoteExecutor | None = None,
 ) -> ResultSet:
-    """Run what is not there yet, and write Pantheon's files and ``results.json``.
+    """Make the missing runs, and write Pantheon's files and ``results.json``.
 
-    A run that fails does not stop the others; it is in :attr:`ResultSet.failures`. Schemes that this machine cannot run
-    are in :attr:`ResultSet.unavailable`. Interrupted, call it again with the same arguments: it goes on where it
-    stopped (:mod:`ccgym.evaluation.engine`).
+    A failed run does not stop the others; it is in :attr:`ResultSet.failures`. Schemes that this machine cannot run
+    are in :attr:`ResultSet.unavailable`. After an interruption, call it again with the same arguments: it continues
+    where it stopped (:mod:`ccgym.evaluation.engine`).
 
     Args:
-        experiment: What to run.
-        out: The results directory; made if it does not exist.
-        jobs: Runs at a time; by default all processors simulate, and real packets have the machine to themselves.
-        logs: Of which runs packet logs are written; also their names, as in ``cubic_run1``.
-        raw_logs: Whether the raw logs of Pantheon's tunnel are among them.
+        experiment: The experiment.
+        out: The results directory; created if it does not exist.
+        jobs: Runs at the same time; by default one per processor for simulations, and one for real packets.
+        logs: The runs to write packet logs for; also as names, such as ``cubic_run1``.
+        raw_logs: Whether to include the raw logs of Pantheon's tunnel.
         observer: Receives the progress.
         command: The command line, for the record.
-        grow: Whether the directory may hold the same experiment with other schemes or runs; those are used, and kept.
+        grow: Whether the directory may contain the same experiment with other schemes or runs; these are used and kept.
         repeat_limited: As in :func:`~ccgym.evaluation.engine.measure`.
-        retries: The same.
-        budget_s: Time for runs, seconds; what does not fit is left for the next call. None: as much as it takes.
-        max_memory: What each simulation may hold; see :class:`ccgym.evaluation.prepared_run.Record`.
+        retries: As in :func:`~ccgym.evaluation.engine.measure`.
+        budget_s: Time limit, seconds; further runs are left for the next call. None: no limit.
+        max_memory: Memory limit of each simulation; see :class:`ccgym.evaluation.prepared_run.Record`.
         cluster: As in :func:`~ccgym.evaluation.engine.measure`; without packet logs.
 
     Raises:
-        CcgymError: The backend cannot run this path here, or the directory is another experiment's.
+        CcgymError: The backend cannot run this path here, or the directory belongs to another experiment.
     """
     memory_bytes(max_memory, "max_memory")
     if cluster is not None and logs != "none":
@@ -93,7 +93,7 @@ def run_experiment(
             f"packet logs ({logs}) of runs on a cluster",
             where="logs",
             expected="none: they would be written on the machines that make the runs, and are too large to send",
-            hint="run what you want the packets of here",
+            hint="to get packet logs, run without --cluster",
         )
     observer = observer or Silent()
     started = time.time()
@@ -134,11 +134,11 @@ def _available(one: Contender, runs_on: Backend) -> bool:
 
 
 def _probed(experiment: Experiment, runs_on: Backend) -> str:
-    """What a few packets found on the empty path; :class:`ConfigError` where its delay is not its own."""
+    """Return the result of a probe of the empty path; raise :class:`ConfigError` if its delay is too long."""
     try:
         found = probe(experiment.path, runs_on, experiment.seed)
     except RealPathError as error:
-        return f"the empty path was not probed: {error}"  # What is wrong, the runs will say.
+        return f"the empty path was not probed: {error}"  # The runs will report the error.
     return (
         f"empty path: {found.packets} packets, median one-way delay {found.one_way_delay_ms:.1f} ms "
         f"(its own: {found.own_ms:.1f} ms)"
@@ -146,8 +146,8 @@ def _probed(experiment: Experiment, runs_on: Backend) -> str:
 
 
 def _evaluation(out: Path, asked: LogsPolicy | Collection[str], *, raw_logs: bool) -> Reduction:
-    """Keeps a run's numbers, curves and series, and writes its packet logs into the results directory. Logs of real
-    packets that ``asked`` does not name are compressed."""
+    """Return the reduction that keeps a run's numbers, curves and series, and writes its packet logs to the results
+    directory. Logs of real packets that ``asked`` does not name are compressed."""
 
     def reduce(run: Run, record: RunRecord) -> Reduced:
         record = _with_program_logs(run, record, out)
@@ -179,7 +179,7 @@ def _evaluation(out: Path, asked: LogsPolicy | Collection[str], *, raw_logs: boo
 
 
 def _wrong_series(file: Path, known: str | None) -> str | None:
-    """What is wrong with the CSV in which the version before kept series; ``known`` is its checksum."""
+    """Return the problem of the CSV file in which the previous version kept series; ``known`` is its checksum."""
     try:
         matches = known is None or hashlib.sha256(read_bytes(file, MAX_ARRAYS_BYTES)).hexdigest() == known
     except (FileNotFoundError, UnreadableError):
@@ -188,7 +188,7 @@ def _wrong_series(file: Path, known: str | None) -> str | None:
 
 
 def _with_program_logs(run: Run, record: RunRecord, out: Path) -> RunRecord:
-    """Write what external programs said into a file, ``NAME_programs.log``, and leave it out of the record."""
+    """Write the output of external programs to a file, ``NAME_programs.log``, and remove it from the record."""
     said = (record.path_report or {}).get("programs") or ()
     if not said:
         return record
@@ -219,7 +219,7 @@ def _result_set(
                 key=lambda failure: (failure.scheme, failure.run),
             )
         ),
-        # What was published is of one flow; next to several it would invite a wrong comparison.
+        # Published numbers are for one flow; next to several flows, they would be misleading.
         published=published_results(experiment.path, experiment.schemes) if experiment.flows == 1 else {},
         published_source=experiment.path.published_source if experiment.flows == 1 else "",
         left=sum(one.left for one in outcomes),
@@ -246,18 +246,18 @@ def _cell(outcome: RunOutcome) -> CellResult:
 
 
 def published_results(path: NetworkPath, schemes: Sequence[Contender] = ()) -> dict[str, PublishedResult]:
-    """The published numbers of a path, by scheme key.
+    """Return the published numbers of a path, by scheme key.
 
-    A report's name of a scheme is ours, with hyphens or underscores: ``synthesized-bbr``. What Pantheon published of
-    Cubic and BBR was the kernel's, and of a learned scheme the version of that time. So the numbers stand
-    next to the kernel's and to every policy of that name, too, and then not in a row of their own.
+    Scheme names in reports are ccgym's names, with hyphens or underscores: ``synthesized-bbr``. Pantheon's numbers for
+    Cubic and BBR are from kernel TCP, and for learned schemes from the version of that time. So the numbers are
+    also shown next to kernel schemes and all policies with that name, and then not in a separate row.
 
     Args:
         path: The path.
         schemes: The schemes that are evaluated on it.
     """
     published = {_plain(key): result for key, result in path.published.items()}
-    # With other parameters than the defaults it is not what was measured.
+    # A scheme with other parameters than the defaults is not the published one.
     plain = {one.key: one.choice for one in schemes if one.choice is not None and not one.choice.settings}
     names = {key: _plain(choice.algorithm) for key, choice in plain.items()}
     ours = {key: published[name] for key, name in names.items() if name in published}

@@ -1,4 +1,4 @@
-"""The runs of an evaluation, and each scheme over its runs."""
+"""The runs of an evaluation, and the summary of each scheme over its runs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from ccgym.schemes.style import SchemeStyle
 
 @dataclass(frozen=True)
 class AckLink:
-    """What the acknowledgements of a run did on their way back."""
+    """The ACKs of a run on the return path."""
 
     metrics: RunMetrics
-    """Pantheon's numbers of the acknowledgements, as of the data."""
+    """Pantheon's numbers, computed for the ACKs in the same way as for the data."""
     curves: str
-    """The file of their curves, relative to the results directory."""
+    """The file of the ACKs' curves, relative to the results directory."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,15 @@ class CellResult:
     """Number of the run, from 1."""
     record: Annotated[RunRecord, PlainValidator(RunRecord.from_dict), PlainSerializer(RunRecord.as_dict)]
     invalid: str | None
-    """Why the run does not count (Pantheon's rules), or None."""
+    """Reason why the run does not count by Pantheon's rules, or None."""
     started_epoch_s: float | None
-    """When it began, seconds since the epoch; None where Pantheon's files do not say. In virtual time runs follow one
-    another, as Pantheon's do."""
+    """Start time, seconds since the epoch; None if it is missing in Pantheon's files. In virtual time, runs follow one
+    another, as in Pantheon."""
     wall_s: float
     curves: str = ""
-    """The file of its curves (:meth:`RunCurves.load`), relative to the results directory; empty without packets."""
+    """The file of the curves (:meth:`RunCurves.load`), relative to the results directory; empty without packets."""
     acklink: AckLink | None = None
-    """The acknowledgements, where a report was asked to include them."""
+    """The ACKs, if the report includes them."""
 
     @property
     def name(self) -> str:
@@ -55,7 +55,7 @@ class CellResult:
 
     @property
     def limited(self) -> str | None:
-        """Why the machine could not hold a real path's schedule in this run; None where it could."""
+        """Reason why the machine could not hold a real path's schedule in this run; None if it could."""
         return self.record.limited
 
     def __repr__(self) -> str:
@@ -73,7 +73,7 @@ class CellFailure:
     scheme: str
     run: int
     seed: int
-    """Its seed: with it the failure can be repeated alone."""
+    """Seed of the run. With this seed, the failed run can be repeated alone."""
     error: str
 
 
@@ -91,7 +91,7 @@ class FlowSummary:
 
 
 def _jain(record: RunRecord) -> float | None:
-    """Jain's index of the flows' throughputs; None of a single flow, and where they do not share a bottleneck."""
+    """Return Jain's index of the flows' throughputs; None for one flow, and for flows without a common bottleneck."""
     rates = [flow.throughput_mbps or 0.0 for flow in record.flows]
     squares = sum(rate * rate for rate in rates)
     if len(rates) < 2 or not squares or len({flow.bottleneck for flow in record.flows}) > 1:
@@ -105,18 +105,18 @@ class SchemeSummary:
 
     style: SchemeStyle
     runs: tuple[CellResult, ...]
-    """All its runs, in order."""
+    """All runs of the scheme, in order."""
     published: PublishedResult | None
-    """What was published for it on this path, if anything."""
+    """Published numbers of the scheme on this path, if any."""
     unavailable: str | None = None
-    """Why it could not be run here; None where it could."""
+    """Reason why the scheme could not run here; None if it could."""
 
     def __repr__(self) -> str:
         counted = f"{len(self.valid_runs)} of {len(self.runs)} runs count"
         return f"SchemeSummary({self.style.label}, {counted}: {self.summary()})"
 
     def cell(self, name: str) -> str:
-        """A quantity as a cell of a table, mean ± std: ``throughput_mbps``, ``delay_p95_ms``, ``loss`` (%)."""
+        """Return a quantity as a cell of a table, mean ± std: ``throughput_mbps``, ``delay_p95_ms``, ``loss`` (%)."""
         spread: Spread | None = getattr(self, name)
         if spread is None:
             return "–"
@@ -124,7 +124,7 @@ class SchemeSummary:
         return f"{scale * spread.mean:.2f}" + ("" if spread.std is None else f" ± {scale * spread.std:.2f}")
 
     def summary(self) -> str:
-        """Means of throughput, 95th percentile of the one-way delay, and loss, on one line."""
+        """Return the means of throughput, 95th percentile of the one-way delay, and loss on one line."""
         throughput, delay, loss = self.throughput_mbps, self.delay_p95_ms, self.loss
         if throughput is None:
             return "no run counts" if self.unavailable is None else self.unavailable
@@ -142,25 +142,25 @@ class SchemeSummary:
 
     @property
     def identical_runs(self) -> bool:
-        """Whether there are several simulated runs and all were the same packets: nothing was random."""
+        """Whether there are several simulated runs, all with the same packets: nothing was random."""
         runs = [cell.record for cell in self.valid_runs]
-        # The hash leaves out what was still on its way at the end, which counts as lost.
+        # The hash leaves out packets in flight at the end, which count as lost.
         found = [(one.trajectory_hash, one.total) for one in runs if not is_real(one.backend)]
         return len(found) > 1 and len(found) == len(runs) and all(one == found[0] for one in found)
 
     def as_printed(self, name: str) -> Spread | None:
-        """A quantity over the runs as Pantheon's report has it, which reads the rounded numbers of statistics files.
+        """Return a quantity over the runs as in Pantheon's report, which reads the rounded numbers of statistics files.
 
         Args:
             name: ``throughput_mbps``, ``delay_p95_ms`` or ``loss``; the latter in per cent.
         """
         spread = self._over_runs(lambda record: printed_number(record.total, name))
         printed = [printed_number(cell.record.total, name) for cell in self.valid_runs]
-        # numpy's mean, as there: half of all means of two runs are a tie that the last bit decides.
+        # numpy's mean, as in Pantheon: for two runs, half of all means are a rounding tie that the last bit decides.
         return spread and replace(spread, mean=float(np.mean([value for value in printed if value is not None])))
 
     def flow_as_printed(self, name: str, flow: int) -> float | None:
-        """The mean of a flow's quantity over the runs, as Pantheon's report has it; names as :meth:`as_printed`."""
+        """Return a flow's mean over the runs as in Pantheon's report; ``name`` as for :meth:`as_printed`."""
         parts = [cell.record.metrics.flows.get(flow) for cell in self.valid_runs if cell.record.metrics is not None]
         printed = [printed_number(part, name) for part in parts if part is not None]
         known = [value for value in printed if value is not None]
@@ -168,12 +168,12 @@ class SchemeSummary:
 
     def _over_runs(self, value: Callable[[RunRecord], float | None]) -> Spread | None:
         spread = Spread.of(value(cell.record) for cell in self.valid_runs)
-        # Five times the same number is one number, and not certainty.
+        # Identical runs give one number, not a spread of zero.
         return replace(spread, std=None) if spread is not None and self.identical_runs else spread
 
     @property
     def flows(self) -> tuple[FlowSummary, ...]:
-        """Its flows over the runs that count; empty without such runs."""
+        """The flows of the scheme over the runs that count; empty if no run counts."""
         first = self.valid_runs[0].record.flows if self.valid_runs else ()
         return tuple(
             FlowSummary(
@@ -189,7 +189,7 @@ class SchemeSummary:
 
     @property
     def jain(self) -> Spread | None:
-        """Jain's index of its flows' throughputs, from 1/n to 1 (equal); None of a single flow."""
+        """Jain's index of the throughputs of n flows, from 1/n to 1 (equal); None for one flow."""
         return self._over_runs(_jain)
 
     @property
@@ -208,7 +208,7 @@ class SchemeSummary:
         return self._over_runs(lambda record: record.total.loss)
 
     def of_frames(self, name: str) -> Spread | None:
-        """A quantity of the video frames over the runs, the mean of the flows that carry video; None without any."""
+        """Return a quantity of video frames over the runs: the mean of the flows with video; None if there are none."""
 
         def mean(record: RunRecord) -> float | None:
             spread = Spread.of(getattr(flow, name) for flow in record.flows)

@@ -1,4 +1,4 @@
-"""Running flows over a path in virtual time."""
+"""Run flows over a path in virtual time."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Job:
     """The arguments of one :func:`simulate` call, for :func:`simulate_many`."""
 
     path: PathLike
-    """The path, however :meth:`NetworkPath.from_any` understands it."""
+    """The path, in any form that :meth:`NetworkPath.from_any` accepts."""
     flows: Sequence[Flow]
     """The flows on it."""
     duration: TimeLike = "30s"
-    """Length of the run, seconds or with a unit."""
+    """Length of the run: seconds, or text with a unit."""
     seed: int = 1
     """Root of every random stream."""
 
@@ -43,15 +43,15 @@ def simulate(
     seed: int = 1,
     record: Record | None = None,
 ) -> RunRecord:
-    """Run flows over a path, in virtual time and from a seed: the same arguments give the same packets.
+    """Run flows over a path in virtual time. The same arguments, seed included, give the same packets.
 
     Args:
         path: The path: its name (``"77.72mbps"``), a :class:`NetworkPath`, a mahimahi command line, or anything else
-            that :meth:`NetworkPath.from_any` understands.
+            that :meth:`NetworkPath.from_any` accepts.
         flows: One entry per flow: the name of a scheme or policy, or a mapping with the fields of :class:`FlowSpec`.
         duration: Length of the run in virtual time: seconds (``30``), or with a unit (``"500ms"``).
         seed: Root of every random stream: losses, jitter, on/off sources.
-        record: What to remember; by default packets and series every 10 ms.
+        record: The data to record; by default packets, and series every 10 ms.
 
     Returns:
         The run's record: ``run.flows[0].throughput_mbps``, ``run.total``, ``run.link.drops``, ``run.ccperf()``.
@@ -59,7 +59,7 @@ def simulate(
     Raises:
         ConfigError: An argument is wrong.
         SchemeNotFoundError: No scheme has that name.
-        SimulationError: The simulator refused the run, or it would hold more than ``record.max_memory``.
+        SimulationError: The simulator refused the run, or the run would need more memory than ``record.max_memory``.
 
     Example::
 
@@ -70,11 +70,11 @@ def simulate(
 
 
 def simulate_prepared(run: PreparedRun, halt: _core.Halt | None = None) -> RunRecord:
-    """Run what was prepared; see :func:`simulate`.
+    """Run a prepared run; see :func:`simulate`.
 
     Args:
         run: The run.
-        halt: Ends it early, from another thread. Ctrl-C ends it where it runs in the main thread.
+        halt: Ends the run early, from another thread. Ctrl-C ends it if it runs in the main thread.
     """
     from ccgym import _core
 
@@ -93,8 +93,8 @@ def simulate_prepared(run: PreparedRun, halt: _core.Halt | None = None) -> RunRe
     except MemoryError as error:
         refused = explained(SimulationError, error, "memory-exceeded", where="simulation")
         refused.hint = refused.hint or (
-            "look for what nothing limits (`ccgym paths show`), make the run shorter, record less, or allow more "
-            "with --max-memory, in Python record=Record(max_memory='8GB')"
+            "look for an unlimited queue or flow (`ccgym paths show`), make the run shorter, record less, or allow "
+            "more with --max-memory, in Python record=Record(max_memory='8GB')"
         )
         raise refused from None
     except RuntimeError as error:
@@ -107,14 +107,14 @@ def simulate_prepared(run: PreparedRun, halt: _core.Halt | None = None) -> RunRe
 def simulate_many(
     jobs: Iterable[Job], threads: int | None = None, record: Record | None = None, *, keep: bool = False
 ) -> list[RunRecord]:
-    """Run many simulations at once; records come in the order of the jobs, and do not depend on ``threads``.
+    """Run many simulations in parallel. Records are in the order of the jobs, and do not depend on ``threads``.
 
     Args:
         jobs: The runs.
-        threads: How many at a time; all processors by default.
-        record: What each run remembers, as in :func:`simulate`.
+        threads: Number of simulations at the same time; by default one per processor.
+        record: The data that each run records, as in :func:`simulate`.
         keep: Whether to keep packets, series and the native result. They take about 10 MB per 30 s run at
-            80 Mbit/s, so that by default only the numbers are kept.
+            80 Mbit/s; by default only the numbers are kept.
     """
     from ccgym import _core
 
@@ -123,7 +123,7 @@ def simulate_many(
     def run(job: Job) -> RunRecord:
         done = simulate_prepared(prepare(job.path, job.flows, job.duration, job.seed, record), halt)
         if done.ccperf_tables is not None and not keep:
-            done.ccperf_tables.scopes()  # made of the series, and before those go
+            done.ccperf_tables.scopes()  # computed from the series, so before they are dropped
         return done if keep else replace(done, series=None, native=None, capacity=None)
 
     asked = list(jobs)

@@ -1,4 +1,4 @@
-"""A quantity over several runs: its mean and how much it varies."""
+"""Mean and standard deviation of a quantity over several runs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class Spread:
 
     mean: float
     std: float | None
-    """Sample standard deviation (n − 1); None where runs cannot show one: a single run, or all of the same packets."""
+    """Sample standard deviation (n − 1); None for a single run, or if all runs have the same packets."""
     low: float
     high: float
     count: int
-    """Runs that have a number."""
+    """Number of runs with a value."""
 
     @classmethod
     def of(cls, values: Iterable[float | None]) -> Spread | None:
-        """Over the finite values; None if there are none."""
+        """Return the spread of the finite values; None if there are none."""
         known = [value for value in values if value is not None and math.isfinite(value)]
         if not known:
             return None

@@ -1,13 +1,13 @@
-"""The runs that a directory keeps, found again by all that decided them.
+"""The store of runs in a results directory. Runs are found by the digest of all parameters that decide them.
 
-A run is one file, which appears when it ends, whole or not at all; its key is the digest of the run and of what was
-made of it (:class:`~ccgym.evaluation.engine.Reduction`). So an interrupted command goes on where it stopped, further
-schemes or repetitions only add to what is there, and runs of another version of ccgym or of a policy are not mixed up
-with these. What is damaged is noticed by checksums.
+A run is one file. It is written completely when the run ends, or not at all. Its key is the digest of the run and of
+its reduction (:class:`~ccgym.evaluation.engine.Reduction`). So an interrupted command continues where it stopped,
+further schemes or repetitions add runs, and runs of other versions of ccgym or of a policy are not mixed.
+Checksums detect damaged files.
 
-``runs/<key>.json`` is a run of plain data. One with arrays is ``runs/<key>.npz``, which numpy reads: the arrays, the
-same document as ``run.json``, and the SHA-256 of all before it as the archive's comment. The version before kept the
-document of such a run next to its arrays; both are read.
+``runs/<key>.json`` is a run with plain data only. A run with arrays is ``runs/<key>.npz``, which numpy reads: the
+arrays, the same document as ``run.json``, and the SHA-256 of all earlier bytes as the archive's comment. The previous
+version kept the document of such a run in a file next to its arrays; both forms can be read.
 """
 
 from __future__ import annotations
@@ -36,47 +36,47 @@ from ccgym.files import (
 FORMAT: Final = "ccgym-kept-run"
 FORMAT_VERSION: Final = 1
 KEY_DIGITS: Final = 20
-"""Characters of the digest in file names."""
+"""Number of characters of the digest in file names."""
 _DOCUMENT: Final = "run.json"
-"""What the document of a run is called next to its arrays."""
+"""Name of a run's document in an archive of arrays."""
 _SUM_CHARACTERS: Final = 64
 """Length of a SHA-256 as text."""
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """What is kept of a run."""
+    """The kept data of a run."""
 
     digest: str
     reduction: str
-    """Name and version of what made :attr:`data` of its record."""
+    """Name and version of the reduction that computed :attr:`data`."""
     name: str
     """Name of the run when it was run."""
     data: Any
-    """What the reduction made: plain data."""
+    """Plain data from the reduction."""
     trajectory_hash: str
     started_epoch_s: float
     wall_s: float
     limited: str | None = None
-    """Why the machine could not hold a real path's schedule; None where it could, and in simulations."""
+    """Reason why the machine could not hold a real path's schedule; None if it could, and in simulations."""
     arrays_sha256: str | None = None
-    """Checksum of the arrays; None where there are none."""
+    """Checksum of the arrays; None if there are none."""
 
 
 @dataclass(frozen=True)
 class Damage:
-    """A run whose files are there but cannot be used."""
+    """A run whose files exist but cannot be used."""
 
     reason: str
-    """What is wrong with them."""
+    """Reason why the files cannot be used."""
 
 
 class RunStore:
-    """The runs of a directory. Use it as a context manager: it makes the directory and locks it.
+    """The runs of a directory. Use it as a context manager: it creates the directory and locks it.
 
     Args:
         directory: The results directory.
-        kind: What else it holds; directories of another kind are refused.
+        kind: Kind of results in it; directories of another kind are refused.
     """
 
     def __init__(self, directory: Path, kind: Kind = "experiment") -> None:
@@ -97,11 +97,11 @@ class RunStore:
             self._lock = None
 
     def load(self, run: Run, reduction: str) -> StoredRun | Damage | None:
-        """A finished run; what is wrong with its files; or None where it is not there.
+        """Return a finished run; :class:`Damage` if its files cannot be used; or None if there is no such run.
 
         Args:
-            run: Which run.
-            reduction: Name and version of what was made of it.
+            run: The run.
+            reduction: Name and version of its reduction.
         """
         file = self.directory / run_file(run, reduction)
         try:
@@ -111,15 +111,15 @@ class RunStore:
         except UnreadableError as error:
             return Damage(str(error))
         if (stored.digest, stored.reduction) != (run.digest, reduction):
-            return Damage(f"{file.stem} is of another run")
+            return Damage(f"{file.stem} belongs to another run")
         return stored
 
     def save(self, run: Run, stored: StoredRun, arrays: bytes | None = None) -> StoredRun:
-        """Keep a finished run, and return what :meth:`load` will.
+        """Save a finished run, and return it as :meth:`load` would.
 
         Args:
-            run: Which run.
-            stored: What is kept of it.
+            run: The run.
+            stored: Its data.
             arrays: The content of an ``.npz`` file.
         """
         file = self.directory / run_file(run, stored.reduction)
@@ -136,16 +136,16 @@ class RunStore:
                 archive.comment = b"." * _SUM_CHARACTERS
             whole = content.getvalue()[:-_SUM_CHARACTERS]
             atomic_write(file.with_suffix(".npz"), whole + hashlib.sha256(whole).hexdigest().encode())
-            file.unlink(missing_ok=True)  # that of the version before
+            file.unlink(missing_ok=True)  # the file of the previous version
         return StoredRun(**json.loads(text))
 
 
 def read_run(file: Path) -> StoredRun:
-    """A run that is kept in a file, ``.json`` or ``.npz``, once its checksums are right.
+    """Read a kept run from a file, ``.json`` or ``.npz``, and check its checksums.
 
     Raises:
-        FileNotFoundError: It is not there.
-        UnreadableError: It is damaged; the error says which file, and why.
+        FileNotFoundError: The file does not exist.
+        UnreadableError: The run is damaged; the error names the file and the reason.
     """
     arrays, content = file.with_suffix(".npz"), None
     try:
@@ -164,7 +164,7 @@ def read_run(file: Path) -> StoredRun:
         else:
             document = read_json(file)
         if document["format"] != FORMAT or document["version"] != FORMAT_VERSION:
-            raise UnreadableError("is of another version of ccgym")
+            raise UnreadableError("is from another version of ccgym")
         if _sum(json.dumps(document["body"]).encode()) != document["sha256"]:
             raise UnreadableError("does not match its checksum")
         stored = StoredRun(**document["body"])
@@ -186,6 +186,6 @@ def _sum(data: bytes) -> str:
 
 
 def run_file(run: Run, reduction: str, *, arrays: bool = False) -> str:
-    """The file of a run, relative to the results directory."""
+    """Return the file of a run, relative to the results directory."""
     key = _sum(f"{run.digest} {reduction}".encode())[:KEY_DIGITS]
     return f"{RUNS_DIRECTORY}/{key}{'.npz' if arrays else '.json'}"

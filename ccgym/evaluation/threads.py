@@ -1,7 +1,7 @@
-"""Work in threads that Ctrl-C ends.
+"""Do work in threads that Ctrl-C ends.
 
-Threads, not processes: nothing is pickled, a library user needs no ``if __name__`` guard, and what is not in the
-simulator, which releases the interpreter's lock, is numpy, which does so where it matters.
+Threads instead of processes: nothing is pickled, and users of the library need no ``if __name__`` guard. Most of the
+work is in the simulator and in numpy, and both release the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 TURN_S: Final = 0.5
-"""Seconds after which a wait for threads looks whether there was a signal."""
+"""Seconds between checks for signals while waiting for threads."""
 
 
 def in_threads(
     work: Callable[[_Item], _Result], items: Iterable[_Item], jobs: int | None, halt: Callable[[], object]
 ) -> Generator[tuple[_Item, Future[_Result]], None, None]:
-    """Do some work for each item, and give each with what came of it, in the order in which they end.
+    """Do work for each item, and yield each item with its result, in the order in which they end.
 
-    Close the generator where the loop may end early: that ends the work.
+    If the loop may end early, close the generator: this ends the work.
 
     Args:
-        work: What is done, in another thread.
-        items: What it is done with.
-        jobs: How many at a time; as many as there are processors by default.
-        halt: Called where Ctrl-C or an error ends the loop: makes work that is under way give up soon.
+        work: The function to call in another thread.
+        items: The arguments of the calls.
+        jobs: Number of items at the same time; by default one per processor.
+        halt: Called if Ctrl-C or an error ends the loop: must make running work stop soon.
     """
     with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1, thread_name_prefix="run") as pool:
         try:
@@ -40,7 +40,7 @@ def in_threads(
                 future.add_done_callback(ended.put)
             while futures:
                 try:
-                    # Waiting in short turns lets Ctrl-C through; it reaches this thread alone.
+                    # Ctrl-C reaches only this thread, and only between waits: wait for short times.
                     future = ended.get(timeout=TURN_S)
                 except Empty:
                     continue

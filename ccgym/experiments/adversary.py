@@ -1,17 +1,15 @@
-"""An adversary: it looks for paths on which a scheme is far from the oracle, and makes them as simple as they can be.
+"""An adversary: a search for paths on which a scheme is far from the oracle, and the simplification of these paths.
 
-Far is measured by the scorecard's score: the *gap* on a path is the oracle's score less the scheme's. Only paths count
-on which the oracle itself does well (:data:`~ccgym.experiments.adversary_search.ORACLE_FLOOR`), so that the gap is the
-scheme's fault.
+The *gap* on a path is the oracle's score (as in scorecards) minus the scheme's score. Only paths count on which the
+oracle has a good score (:data:`~ccgym.experiments.adversary_search.ORACLE_FLOOR`), so that the scheme causes the gap.
 
 1. **Search** (:func:`~ccgym.experiments.adversary_search.search`).
-2. **Minimization.** As property testing shrinks a counterexample: toward the plain path, as long as
+2. **Minimization**, as property testing shrinks a counterexample: toward the plain path, as long as
    :data:`~ccgym.experiments.adversary_finds.KEPT` of the gap remains.
 3. **Measurement** with several seeds, of the oracle and classic schemes, too, and with real packets.
 
-Runs are kept by their digest. What is searched follows from their results, so the same command, interrupted, goes
-on, and, finished, finds the same again from what is kept. The budget counts the time that runs took when they were
-made.
+Runs are stored by their digest, and their results determine the search. So the same command continues an interrupted
+search, and repeats a finished search from the stored runs. The budget counts the time that runs took at first.
 """
 
 from __future__ import annotations
@@ -61,17 +59,17 @@ from ccgym.experiments.views.path_result import run_score
 from ccgym.units import Nanoseconds
 
 CLASSICS: Final = ("bbr", "bbr3", "copa:mode=paper", "cubic", "reno", "vegas")
-"""Who else is measured on a find: where one of them does well, so could the scheme."""
+"""Other schemes that are measured on a find: if one of them has a good score, so could the scheme."""
 SHRINK_RUNS: Final = 2
 """Runs of each scheme while a find is minimized."""
 REAL_DIRECTORY: Final = "real"
 
 
 def run_adversary(spec: AdversarySpec, request: Request, observer: Observer | None = None) -> AdversaryResults:
-    """Search, minimize and measure for each scheme; write the finds as paths, and the results.
+    """Search, minimize and measure for each scheme; write the results, and the finds as paths.
 
     Raises:
-        CcgymError: A scheme cannot be simulated, or the directory is another experiment's.
+        CcgymError: A scheme cannot be simulated, or the directory belongs to another experiment.
     """
     observer = observer or Silent()
     started = time.time()
@@ -113,7 +111,7 @@ def run_adversary(spec: AdversarySpec, request: Request, observer: Observer | No
 def _finds(
     spec: AdversarySpec, request: Request, judge: Judge, searched: Searched, observer: Observer
 ) -> tuple[Find, ...]:
-    """The elites with the largest gaps, minimized, each of another kind; fair ones before others."""
+    """Return the elites with the largest gaps, minimized, each of a different kind; fair finds first."""
     stage = f"minimizing, {judge.scheme.label}"
     observer.begin(stage, spec.finds)
     classics = [one for name in CLASSICS if (one := contender(name)).key != judge.scheme.key]
@@ -149,14 +147,14 @@ def _finds(
 
 
 def _rival(judge: Judge, elite: Judged, classics: Sequence[Contender]) -> Contender | None:
-    """The classic scheme that is best on a candidate, if it is better than the scheme by :data:`LEAD`."""
+    """Return the best classic scheme on a candidate, if it is better than the scheme by at least :data:`LEAD`."""
     scores = [(judge.scores([elite.candidate], one)[0], one) for one in classics]
     best, rival = max(((score, one) for score, one in scores if score is not None), key=lambda pair: pair[0])
     return rival if best - (elite.oracle - elite.gap) >= LEAD else None
 
 
 def _minimized(elite: Judged, judge: Judge, rival: Contender | None) -> tuple[Candidate | None, int]:
-    """A candidate with most of an elite's gap, where the rival still does better; None where it was chance."""
+    """Return a candidate with most of an elite's gap, on which the rival is still better; None if it was chance."""
     began = judge.judged([elite.candidate], SHRINK_RUNS)
     if not began or began[0].gap < FAR:
         return None, 0
@@ -228,7 +226,7 @@ def _measured(one: Contender, numbers: Sequence[Numbers]) -> SchemeOnPath:
 def _confirmed(
     spec: AdversarySpec, request: Request, done: Sequence[SchemeFinds], observer: Observer
 ) -> tuple[list[SchemeFinds], str]:
-    """The first finds of each scheme with real packets, and why that was not possible."""
+    """Measure the first finds of each scheme with real packets; return them, and the reason if this is impossible."""
     chosen = {find.name for one in done for find in one.finds[: request.confirm]}
     observer.begin("real packets", len(chosen))
     made: list[SchemeFinds] = []

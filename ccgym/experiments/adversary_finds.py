@@ -1,4 +1,4 @@
-"""What an adversary found: finds with everybody's numbers, and the files that they are written to."""
+"""Finds of an adversary with the numbers of all schemes, and their files."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ccgym.files import atomic_write
 FAR: Final = 1.0
 """The minimum gap of a find: the scheme has half of the oracle's power."""
 LEAD: Final = 0.5
-"""By how much a classic scheme must be better on a find for it to be fair."""
+"""Min lead of a classic scheme over the scheme on a find, in score, for the find to be fair."""
 KEPT: Final = 0.8
-"""Fraction of the gap that remains of a find when it is minimized, and that real packets must show to confirm it."""
+"""Min fraction of the gap that remains after minimization, and that real packets must show to confirm a find."""
 
 CATALOG_FILE: Final = "adversary_paths.yaml"
 DISTRIBUTION_FILE: Final = "adversary_distribution.yaml"
@@ -48,15 +48,15 @@ class Real:
     """A find with real packets."""
 
     gap: float | None
-    """The gap there; None where nothing was measured."""
+    """The gap with real packets; None if it was not measured."""
     note: str
-    """Why not, or what is to be known of it; mostly empty."""
+    """Why there is no gap, or a remark on it; usually empty."""
     confirmed: bool
-    """Whether :data:`KEPT` of the simulated gap was there."""
+    """Whether the gap was at least :data:`KEPT` times the simulated gap."""
     score: float | None = None
-    """The scheme's score there."""
+    """The scheme's score with real packets."""
     oracle: float | None = None
-    """The oracle's: that of a machine which is late is worse, and the gap smaller."""
+    """The oracle's score with real packets: on a slow machine it is worse, and the gap is smaller."""
 
 
 @dataclass(frozen=True)
@@ -71,22 +71,22 @@ class Find:
     path: Mapping[str, Any]
     """Arguments of :class:`~ccgym.config.path.NetworkPath`."""
     gap: Spread
-    """The oracle's score less the scheme's, run by run."""
+    """The oracle's score minus the scheme's score, run by run."""
     original: Candidate
-    """What the search had found."""
+    """The path that the search found, before minimization."""
     original_gap: float
     trials: int
-    """Candidates that were tried to minimize it."""
+    """Number of candidates in the minimization."""
     measured: tuple[SchemeOnPath, ...]
     """The scheme, the oracle, then classic schemes from best to worst."""
     fair: bool
-    """Whether a classic scheme does better by :data:`LEAD` or more."""
+    """Whether a classic scheme is better by at least :data:`LEAD`."""
     trained: bool | None
-    """Whether the scheme's training could have drawn it; None of schemes that were not learned or do not say."""
+    """Whether the scheme's training could have drawn the path; None if the scheme is not learned or it is unknown."""
     replay: str
-    """The command that runs it again."""
+    """The command that runs the find again."""
     real: Real | None = None
-    """With real packets; None where it was not tried."""
+    """Results with real packets; None if they were not tried."""
 
     @property
     def own(self) -> SchemeOnPath:
@@ -95,33 +95,33 @@ class Find:
 
     @property
     def oracle(self) -> SchemeOnPath:
-        """The oracle's."""
+        """The oracle's numbers."""
         return self.measured[1]
 
     @property
     def classic(self) -> SchemeOnPath:
-        """Those of the best classic scheme."""
+        """The numbers of the best classic scheme."""
         return self.measured[2]
 
     def network_path(self) -> NetworkPath:
-        """The path."""
+        """Return the path."""
         return NetworkPath(name=self.name, title=self.sentence, **self.path)
 
 
 @dataclass(frozen=True)
 class SchemeFinds:
-    """What was found of a scheme."""
+    """The search for one scheme, and its finds."""
 
     scheme: Contender
     searched: Searched
     spent_s: float
-    """Time of the runs of search, minimization and measurement."""
+    """Time of the runs of search, minimization and measurement, seconds."""
     finds: tuple[Find, ...]
 
 
 @dataclass(frozen=True)
 class AdversaryResults:
-    """What was found."""
+    """The finds for all schemes."""
 
     spec: AdversarySpec = field(repr=False)
     parameters: Mapping[str, Any]
@@ -130,7 +130,7 @@ class AdversaryResults:
     failures: tuple[str, ...]
     """Runs that ended in an error."""
     unconfirmed: str = ""
-    """Why finds were not tried with real packets; empty where they were, or it was not asked for."""
+    """Why finds were not tried with real packets; empty if they were, or if this was not requested."""
 
     @property
     def finds(self) -> tuple[Find, ...]:
@@ -138,7 +138,7 @@ class AdversaryResults:
         return tuple(find for one in self.schemes for find in one.finds)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, documented in ``docs/studies/adversary.md``."""
+        """Return plain data, documented in ``docs/studies/adversary.md``."""
         return as_document({
             "kind": "adversary",
             "parameters": dict(self.parameters),
@@ -161,7 +161,7 @@ class AdversaryResults:
         })  # fmt: skip
 
     def rows(self) -> Iterator[Measurement]:
-        """Each run of each scheme on the finds."""
+        """Yield each run of each scheme on the finds."""
         for find in self.finds:
             for one in find.measured:
                 for run, numbers in enumerate(one.runs, start=1):
@@ -170,7 +170,7 @@ class AdversaryResults:
 
 
 def write_finds(results: AdversaryResults, directory: Path) -> None:
-    """Write the results; every find as a path; all of them as a catalog, and as a distribution."""
+    """Write the results, every find as a path, and all finds as a catalog and as a distribution."""
     (directory / PATHS_DIRECTORY).mkdir(parents=True, exist_ok=True)
     for find in results.finds:
         said = {"name": find.name, "title": find.sentence, "source": source_text(results, find)}
@@ -188,7 +188,7 @@ def write_finds(results: AdversaryResults, directory: Path) -> None:
 
 
 def source_text(results: AdversaryResults, find: Find) -> str:
-    """Where a find is from."""
+    """Return the origin of a find as text."""
     real = find.real
     confirmed = "" if real is None or real.gap is None else f"; gap with real packets {real.gap:.1f}"
     return (
@@ -198,5 +198,5 @@ def source_text(results: AdversaryResults, find: Find) -> str:
 
 
 def as_yaml(data: Mapping[str, Any]) -> str:
-    """The data as YAML in its order, short lists in one line."""
+    """Return the data as YAML in its order, with short lists in one line."""
     return str(yaml.safe_dump(data, sort_keys=False, default_flow_style=None, width=118, allow_unicode=True))

@@ -1,10 +1,10 @@
-"""The search of an adversary: paths on which a scheme is far from the oracle, and how to make them simpler.
+"""The search of an adversary for paths on which a scheme is far from the oracle, and the simplification of paths.
 
-MAP-Elites (Mouret and Clune, 2015): of every kind of path (:attr:`Candidate.kind`) the one with the largest gap is
-kept, and new ones are made by changing and crossing those. So what comes out are different weaknesses, not one of them
-many times. Parameters are mixed and partly absent (there may be no loss), which suits an evolution, and neither a
-covariance nor a surrogate model. It draws from a seed, batch by batch, and a batch does not depend on how fast the
-machine is.
+MAP-Elites (Mouret and Clune, 2015): of every kind of path (:attr:`Candidate.kind`), the path with the largest gap is
+kept. New candidates are changed or crossed from these paths. So the search finds different weaknesses, not the same
+weakness many times. Parameters are of mixed types and may be absent (such as loss): this suits evolution better than a
+covariance or a surrogate model. Candidates are drawn from a seed, batch by batch; a batch does not depend on the speed
+of the machine.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ NAME: Final = "adversary"
 ORACLE: Final = "oracle"
 
 ORACLE_FLOOR: Final = -0.5
-"""The oracle's minimum score on a path that counts: seven tenths of the power that is physically possible."""
+"""The oracle's min score on a path that counts: 70 % of the power that is physically possible."""
 CEILING: Final = 0.1
-"""The oracle's maximum score; that of a run may exceed 0 a little, by Pantheon's rule for the throughput."""
+"""The oracle's max score; the score of a run may slightly exceed 0, by Pantheon's rule for the throughput."""
 
 BATCH: Final = 16
-"""Candidates at a time; no matter how many processors there are."""
+"""Candidates per batch; independent of the number of processors."""
 DRAWN_BATCHES: Final = 6
-"""Batches that are drawn before any is made from others."""
+"""Number of batches that are drawn before candidates are made from elites."""
 DRAWN_LATER: Final = 0.2
-"""Fraction that is drawn later on."""
+"""Fraction of candidates that are drawn in later batches."""
 TOURNAMENT: Final = 3
 MAX_TRIALS: Final = 50
-"""Candidates that are tried to minimize a find."""
+"""Max number of candidates in the minimization of a find."""
 NOTED: Final = 0.3
-"""Growth of the gap that is worth a line."""
+"""Min growth of the gap for a line of progress."""
 
 
 class AdversarySpec(Comparison):
-    """What to search, for how long."""
+    """The options of the search."""
 
     kind: Literal["adversary"] = "adversary"
     title: str = "Paths on which a scheme is far from the oracle"
@@ -63,11 +63,11 @@ class AdversarySpec(Comparison):
     """Runs of every scheme on a find."""
     duration: PeriodField = 20_000_000_000
     evaluations: int | None = Field(default=None, ge=1, le=10_000_000)
-    """Candidates that are tried for a scheme; None: as many as the budget allows."""
+    """Number of candidates for a scheme; None: as many as the budget allows."""
     budget_s: float = Field(default=180.0, gt=0)
-    """Time of the search for a scheme, seconds, where :attr:`evaluations` is None."""
+    """Time of the search for a scheme, seconds, if :attr:`evaluations` is None."""
     finds: int = Field(default=3, ge=1, le=100)
-    """How many finds for a scheme at most."""
+    """Max number of finds for a scheme."""
     max_rate_mbps: float = Field(default=RANGES["rate_mbps"][1], ge=RANGES["rate_mbps"][0], le=RANGES["rate_mbps"][1])
 
 
@@ -99,7 +99,7 @@ _REDUCTION: Final = Reduction("adversary", 1, _numbers)
 
 @dataclass(frozen=True)
 class Judged:
-    """A candidate and how far the scheme is from the oracle on it."""
+    """A candidate with the gap of the scheme."""
 
     candidate: Candidate
     gap: float
@@ -108,13 +108,13 @@ class Judged:
 
 
 class Judge:
-    """Runs contenders over candidates, and knows their results.
+    """Runs contenders over candidates, and stores their results.
 
     Args:
         spec: Length of runs.
-        request: Seed, and runs at a time.
-        store: Where runs are kept; None: nowhere.
-        scheme: Whose gap is measured.
+        request: Seed, and number of parallel runs.
+        store: Store of the runs; None: runs are not stored.
+        scheme: The scheme whose gap is measured.
     """
 
     def __init__(self, spec: AdversarySpec, request: Request, store: RunStore | None, scheme: Contender) -> None:
@@ -124,11 +124,11 @@ class Judge:
         self.scheme = scheme
         self.oracle = contender(ORACLE)
         self.spent_s = 0.0
-        """Time that the runs took when they were made, divided by how many are made at a time."""
+        """Time of the runs when they were made, divided by the number of parallel runs, seconds."""
         self.failures: list[str] = []
 
     def numbers(self, paths: Sequence[NetworkPath], one: Contender, runs: int) -> list[list[Numbers] | None]:
-        """The results of the runs of a contender, path by path; None where one failed."""
+        """Return the results of the runs of a contender, path by path; None for a path with a failed run."""
         planned = [
             [replace(run, record=Record(series=0)) for run in self._experiment(path, one, runs).planned()]
             for path in paths
@@ -149,23 +149,23 @@ class Judge:
         return self._spec.evaluation(path, (one,), self._request, runs=runs)
 
     def path(self, candidate: Candidate, name: str | None = None) -> NetworkPath:
-        """A candidate as a path."""
+        """Return a candidate as a path."""
         return candidate.path(self._spec.duration, name, candidate.sentence(self._spec.duration))
 
     def scores(self, candidates: Sequence[Candidate], one: Contender, runs: int = 1) -> list[float | None]:
-        """Mean scores of a contender."""
+        """Return the mean scores of a contender, by candidate."""
         found = self.numbers([self.path(candidate) for candidate in candidates], one, runs)
         return [None if ones is None else fmean(each.score for each in ones) for ones in found]
 
     def judged(
         self, candidates: Sequence[Candidate], runs: int = 1, at_least: Callable[[Candidate], float] = lambda _: -1e9
     ) -> list[Judged]:
-        """The candidates that count, with their gaps.
+        """Return the candidates that count, with their gaps.
 
         Args:
             candidates: The candidates.
-            runs: Runs of each contender.
-            at_least: Gaps that are no larger are of no interest; the oracle is not run where one cannot be.
+            runs: Number of runs of each contender.
+            at_least: Only larger gaps are returned; the oracle is not run if no larger gap is possible.
         """
         scores = zip(candidates, self.scores(candidates, self.scheme, runs), strict=True)
         hopeful = {one: score for one, score in scores if score is not None and CEILING - score > at_least(one)}
@@ -179,18 +179,18 @@ class Judge:
 
 @dataclass(frozen=True)
 class Searched:
-    """How a search went."""
+    """The result of a search."""
 
     elites: tuple[Judged, ...]
-    """The best of each kind, the largest gap first."""
+    """The best candidate of each kind, the largest gap first."""
     evaluations: int
     spent_s: float
     history: tuple[tuple[int, float], ...]
-    """Number of the candidate and gap, whenever it became larger."""
+    """Number of the candidate, and the gap, each time the largest gap grew."""
 
 
 def search(spec: AdversarySpec, seed: int, judge: Judge, observer: Observer) -> Searched:
-    """Look for candidates with large gaps, of every kind one."""
+    """Search for candidates with large gaps, one of every kind."""
     stage = f"searching, {judge.scheme.label}"
     total = spec.evaluations or max(1, round(spec.budget_s))
     observer.begin(stage, total)
@@ -226,7 +226,7 @@ def search(spec: AdversarySpec, seed: int, judge: Judge, observer: Observer) -> 
 
 
 def _born(rng: np.random.Generator, batch: int, elites: Sequence[Judged], max_rate_mbps: float) -> Candidate:
-    """A candidate that is drawn, or made of elites."""
+    """Return a new candidate, drawn or made from elites."""
     if not elites or batch < DRAWN_BATCHES or rng.random() < DRAWN_LATER:
         return drawn(rng, max_rate_mbps)
     one = _chosen(rng, elites)
@@ -236,24 +236,24 @@ def _born(rng: np.random.Generator, batch: int, elites: Sequence[Judged], max_ra
 
 
 def _chosen(rng: np.random.Generator, elites: Sequence[Judged]) -> Candidate:
-    """The best of a few that are drawn."""
+    """Return the best of a few drawn elites."""
     some = [elites[int(place)] for place in rng.integers(len(elites), size=TOURNAMENT)]
     return max(some, key=lambda one: one.gap).candidate
 
 
 def minimized(one: Candidate, holds: Callable[[Candidate], bool], most: int = MAX_TRIALS) -> tuple[Candidate, int]:
-    """A candidate as simple as possible, and how many were tried.
+    """Return a candidate as simple as possible, and the number of trials.
 
     Args:
-        one: Where to begin.
-        holds: Whether a candidate still shows what it is to show.
-        most: How many to try at most.
+        one: The first candidate.
+        holds: Whether a candidate still has the required property.
+        most: Max number of trials.
     """
     tried = {one}
     at = 0
     while True:
         moves = list(one.simpler())
-        # On from where the last one was found: what was refused before is mostly refused again.
+        # Continue after the last success: changes that were refused before are mostly refused again.
         for place in range(len(moves)):
             move = moves[(at + place) % len(moves)]
             if move in tried:

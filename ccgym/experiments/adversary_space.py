@@ -1,8 +1,8 @@
-"""The paths that an adversary may choose: what they consist of, how they are drawn, changed and made simpler.
+"""The candidate paths of an adversary: their parameters, draws, changes and simplification.
 
-A :class:`Candidate` is a bottleneck whose rate is constant, changes, or repeats a pattern, with a round trip, a buffer,
-and, where it needs them, random loss, jitter, and ACK aggregation. All bounds are of paths that
-exist, and rates differ by a factor of ten at most. Numbers have two digits, so that a person can read them.
+A :class:`Candidate` is a bottleneck with a rate that is constant, changes, or repeats a pattern, with an RTT and a
+buffer and, optionally, random loss, jitter, and ACK aggregation. All bounds are from paths that exist, and rates differ
+by at most a factor of ten. Numbers have two digits, so that they are easy to read.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ RANGES: Final = {
     "jitter_ms": (0.1, 30.0),
     "ack_ms": (1.0, 50.0),
 }
-"""Bounds, in the units of :class:`Candidate`; the last three are of candidates that have any."""
+"""Bounds, in the units of :class:`Candidate`; the last three apply only to candidates with these parameters."""
 OPTIONAL: Final = ("loss", "jitter_ms", "ack_ms")
-"""What a plain path does without."""
+"""Parameters that a plain path does not have."""
 MAX_RATES: Final = 4
 MAX_CHANGE: Final = 10.0
-"""Factor by which a rate may change at a time."""
+"""Max factor of a change of the rate."""
 DIGITS: Final = 2
 
 _STEP: Final = 0.4
-"""Standard deviation of a change, as a part of the (logarithmic) range."""
+"""Standard deviation of a change, as a fraction of the (logarithmic) range."""
 _OPTIONAL_DRAWN: Final = 0.3
-"""How often a drawn candidate has each of :data:`OPTIONAL`."""
+"""Probability that a drawn candidate has each of :data:`OPTIONAL`."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A path, as few numbers. The default is a plain one, and the simplest."""
+    """A path described by few numbers. The default is the plain path, which is the simplest."""
 
     rates_mbps: tuple[float, ...] = (12.0,)
-    """Rates of the bottleneck, one after the other, and again from the first."""
+    """Rates of the bottleneck, one after the other, repeated."""
     every_s: float = 10.0
-    """How long each lasts; without meaning for a constant rate."""
+    """Duration of each rate; without meaning for a constant rate."""
     rtt_ms: float = 40.0
     """Round-trip propagation delay."""
     buffer_bdp: float = 1.0
@@ -56,14 +56,14 @@ class Candidate:
     loss: float = 0.0
     """Probability of random loss of a data packet, a fraction."""
     jitter_ms: float = 0.0
-    """Maximum of an extra uniform delay of data packets, which stay in order."""
+    """Max extra delay of data packets, drawn uniformly from 0; packets stay in order."""
     ack_ms: float = 0.0
-    """Acknowledgements arrive at multiples of this time only: ACK aggregation."""
+    """ACKs arrive only at multiples of this time: ACK aggregation."""
 
     # --- As a path ------------------------------------------------------------------------------------------------
 
     def arguments(self, duration_ns: int) -> dict[str, Any]:
-        """What :class:`~ccgym.config.path.NetworkPath` is given, as YAML has it, for a run of this length."""
+        """Return the arguments of :class:`~ccgym.config.path.NetworkPath` as in YAML, for a run of this length."""
         steps = self.steps(duration_ns)
         rate = f"{steps[0][1]:g}mbps" if len(steps) == 1 else [[f"{at:g}s", f"{mbps:g}mbps"] for at, mbps in steps]
         given: dict[str, Any] = {"rate": rate, "rtt": f"{self.rtt_ms:g}ms", "queue": f"{self.buffer_bdp:g}bdp"}
@@ -77,11 +77,11 @@ class Candidate:
         return given
 
     def path(self, duration_ns: int, name: str | None = None, title: str = "") -> NetworkPath:
-        """The path for a run of this length."""
+        """Return the path for a run of this length."""
         return NetworkPath(name=name, title=title, **self.arguments(duration_ns))
 
     def steps(self, duration_ns: int) -> list[tuple[float, float]]:
-        """Start (s) and value (Mbit/s) of every rate in a run."""
+        """Return start (s) and value (Mbit/s) of every rate in a run."""
         if len(set(self.rates_mbps)) == 1:
             return [(0.0, self.rates_mbps[0])]
         count = max(1, math.ceil(duration_ns / NS_PER_S / self.every_s))
@@ -90,7 +90,7 @@ class Candidate:
         ]
 
     def sentence(self, duration_ns: int) -> str:
-        """What it consists of: ``the rate steps from 8 to 64 Mbit/s at 10 s; 300 ms, buffer 0.2 BDP``."""
+        """Return a description: ``the rate steps from 8 to 64 Mbit/s at 10 s; RTT 300 ms, buffer 0.2 BDP``."""
         steps = self.steps(duration_ns)
         rates = [f"{mbps:g}" for _, mbps in steps]
         if len(steps) == 1:
@@ -112,7 +112,7 @@ class Candidate:
 
     @cached_property
     def kind(self) -> tuple[str, str, str]:
-        """What kind of path it is: how its rate changes, how deep its buffer is, what else disturbs."""
+        """Kind of the path: changes of its rate, depth of its buffer, other disturbances."""
         changing = len(set(self.rates_mbps)) > 1
         rate = "constant" if not changing else "slow" if self.every_s >= 5 else "fast"
         buffer = "shallow" if self.buffer_bdp < 0.5 else "deep" if self.buffer_bdp > 2 else "usual"
@@ -121,14 +121,14 @@ class Candidate:
 
     @cached_property
     def complexity(self) -> float:
-        """How far it is from the default: parts that it has, distances of its numbers, and digits."""
+        """Distance from the default: number of parts, distances of the numbers, and digits."""
         parts = sum(bool(getattr(self, name)) for name in OPTIONAL) + 2 * (len(self.rates_mbps) - 1)
         usual = Candidate()
         changing = len(self.rates_mbps) > 1
         pairs = [(rate, usual.rates_mbps[0]) for rate in self.rates_mbps]
         pairs += [(self.rtt_ms, usual.rtt_ms), (self.buffer_bdp, usual.buffer_bdp)]
         pairs += [(self.every_s, usual.every_s)] if changing else []
-        # Of what a plain path does without, less is simpler.
+        # For parameters that a plain path does not have, smaller values are simpler.
         pairs += [(getattr(self, name), RANGES[name][0]) for name in OPTIONAL if getattr(self, name)]
         far = sum(abs(math.log2(value / other)) for value, other in pairs)
         return 10.0 * parts + far + sum(1.5 for value, other in pairs if value not in (other, rounded(value, 1)))
@@ -136,7 +136,7 @@ class Candidate:
     # --- Simpler ones ---------------------------------------------------------------------------------------------
 
     def simpler(self) -> Iterator[Candidate]:
-        """Candidates that are simpler in one respect, the boldest first."""
+        """Yield candidates that are simpler in one respect, the largest change first."""
         for made in self._simpler():
             if made != self and made.complexity < self.complexity:
                 yield made
@@ -151,7 +151,7 @@ class Candidate:
                 left = (*self.rates_mbps[:place], *self.rates_mbps[place + 1 :])
                 yield replace(self, rates_mbps=left)
         usual = Candidate()
-        # The default first, then half of the way there, and a quarter.
+        # The default first, then half of the way to it, then a quarter.
         by = usual.rates_mbps[0] / max(self.rates_mbps)
         for factor in (by, math.sqrt(by)):
             yield self._with_rates([rate * factor for rate in self.rates_mbps])
@@ -170,7 +170,7 @@ class Candidate:
             yield self.having(name, rounded(value ** (1 - part) * goal**part, DIGITS if part == 1.0 else 1))
 
     def having(self, name: str, value: float) -> Candidate:
-        """The candidate with another number."""
+        """Return the candidate with another number."""
         given: dict[str, Any] = {name: value}
         return replace(self, **given)
 
@@ -179,12 +179,12 @@ class Candidate:
         return replace(self, rates_mbps=tuple(min(max(rounded(rate), low), high) for rate in rates))
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data."""
         return asdict(self)
 
 
 def drawn(rng: np.random.Generator, max_rate_mbps: float = RANGES["rate_mbps"][1]) -> Candidate:
-    """Any candidate."""
+    """Draw a candidate."""
     count = int(rng.integers(1, MAX_RATES + 1)) if rng.random() < 0.5 else 1
     numbers = {name: _number(rng, name) for name in ("every_s", "rtt_ms", "buffer_bdp")}
     numbers |= {name: _number(rng, name) if rng.random() < _OPTIONAL_DRAWN else 0.0 for name in OPTIONAL}
@@ -193,7 +193,7 @@ def drawn(rng: np.random.Generator, max_rate_mbps: float = RANGES["rate_mbps"][1
 
 
 def changed(one: Candidate, rng: np.random.Generator, max_rate_mbps: float = RANGES["rate_mbps"][1]) -> Candidate:
-    """The candidate with one to three of its numbers changed."""
+    """Return the candidate with one to three of its numbers changed."""
     names = [field.name for field in fields(Candidate)]
     for place in rng.choice(len(names), size=int(rng.integers(1, 4)), replace=False):
         name = names[int(place)]
@@ -207,7 +207,7 @@ def changed(one: Candidate, rng: np.random.Generator, max_rate_mbps: float = RAN
 
 
 def crossed(one: Candidate, other: Candidate, rng: np.random.Generator) -> Candidate:
-    """A candidate with the numbers of one or the other."""
+    """Return a candidate that has each number from one of the two candidates."""
     taken = {field.name: getattr(other, field.name) for field in fields(Candidate) if rng.random() < 0.5}
     return replace(one, **taken)
 
@@ -223,7 +223,7 @@ def _changed_rates(rates: tuple[float, ...], rng: np.random.Generator, max_rate_
 
 
 def _bounded(rates: list[float], max_rate_mbps: float) -> tuple[float, ...]:
-    """Rates of which none is more than :data:`MAX_CHANGE` times another one, so that no order of them leaps."""
+    """Return the rates, limited so that no rate is more than :data:`MAX_CHANGE` times another rate."""
     top = min(max(rates), max_rate_mbps)
     return tuple(rounded(min(max(rate, top / MAX_CHANGE, RANGES["rate_mbps"][0]), top)) for rate in rates)
 
@@ -240,7 +240,7 @@ def _moved(value: float, rng: np.random.Generator, name: str) -> float:
 
 
 def rounded(value: float, digits: int = DIGITS) -> float:
-    """The number with this many significant digits."""
+    """Return the number with this many significant digits."""
     return float(f"{value:.{digits}g}")
 
 

@@ -1,4 +1,4 @@
-"""A catalogue: sets of experiments that are run one after the other, each with a report of its own."""
+"""A catalogue: sets of experiments that are run one after the other, each with its own report."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ccgym.experiments.load import FOLDERS
 
 
 class Catalogue(Strict):
-    """``configs/experiments/benchmark.yaml``."""
+    """The content of a file such as ``configs/experiments/benchmark.yaml``."""
 
     kind: Literal["catalogue"]
     title: str
-    """Label."""
+    """Label of the catalogue."""
     parts: Mapping[str, str] = Field(min_length=1)
-    """Names of experiments, and what they are in a few words."""
+    """Names of experiments, with short descriptions."""
 
     def only(self, names: Sequence[str]) -> Catalogue:
-        """The catalogue with these parts alone.
+        """Return the catalogue with only these parts.
 
         Raises:
             ConfigError: There is no such part.
@@ -42,5 +42,5 @@ class Catalogue(Strict):
 
 
 def load_catalogue(name: str = "benchmark") -> Catalogue:
-    """Read a catalogue: a YAML file, or the name of one in ``configs/experiments``."""
+    """Read a catalogue: a YAML file, or the name of a file in ``configs/experiments``."""
     return validate(load_yaml(find_config(name, folders=FOLDERS)), Catalogue)

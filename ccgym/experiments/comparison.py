@@ -1,7 +1,7 @@
 """Evaluations side by side: one per path in a scorecard, one per backend in a gap.
 
-Each has a directory of its own with Pantheon's files and the runs that are kept. So a comparison that was interrupted
-goes on, and schemes or runs that are asked for later are added to those that are there.
+Each evaluation has its own directory with Pantheon's files and the stored runs. So an interrupted comparison
+continues, and schemes or runs that are requested later are added to the existing results.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from ccgym.experiments.request import Request
 
 
 class Comparison(Strict):
-    """What the YAML of every comparison has."""
+    """Fields in the YAML of every comparison."""
 
     kind: str
-    """What it is; kinds narrow it to one word."""
+    """Kind of the comparison; each subclass allows one word."""
     title: str
-    """For headings."""
+    """Title for headings."""
     schemes: Sequence[Any] = ("cubic", "bbr", "copa:mode=paper", "learned")
-    """Schemes that take part where none are named, as in other experiments."""
+    """Schemes if the command names none, as in other experiments."""
     runs: int = Field(default=3, ge=1, le=MAX_RUNS)
-    """Runs per scheme, and path or backend."""
+    """Number of runs per scheme and path, or per scheme and backend."""
     duration: PeriodField = 30_000_000_000
     """Length of a run."""
     quick: Mapping[str, Any] = Field(default_factory=dict)
-    """What ``--quick`` changes."""
+    """Fields that ``--quick`` changes."""
     name: str = ""
-    """Name in files; that of the YAML file."""
+    """Name in files: the name of the YAML file."""
 
     def evaluation(
         self, path: NetworkPath, schemes: Sequence[Contender], request: Request, **changes: Any
     ) -> Experiment:
-        """One of the evaluations; ``changes`` are fields that differ from what the others have."""
+        """Return one of the evaluations; ``changes`` are fields that differ from the other evaluations."""
         settings = {
             "runs": self.runs if request.runs is None else request.runs,
             "runtime_ns": self.duration if request.runtime_ns is None else request.runtime_ns,
@@ -61,34 +61,34 @@ class Counting:
     An :class:`~ccgym.evaluation.observer.Observer`.
 
     Args:
-        observer: Receives the sum.
-        stage: What the stage is called.
-        total: Runs of all parts.
+        observer: Gets the sum.
+        stage: Name of the stage.
+        total: Number of runs of all parts.
     """
 
     def __init__(self, observer: Observer, stage: str, total: int) -> None:
         self._observer = observer
         self._stage = stage
         self.part = ""
-        """The part that is under way, for notes."""
+        """The current part, for notes."""
         observer.begin(stage, total)
 
     def notice(self, text: str) -> None:
-        """Pass it on, with the name of the part."""
+        """Pass the text on, with the name of the part."""
         self._observer.notice(f"{self.part}: {text}")
 
     def begin(self, what: str, total: int, done: int = 0) -> None:
-        """A part begins; the stage has begun before."""
+        """Count the stored runs of a part that begins; the stage has started before."""
         if done:
             self.advance(what, done, kept=True)
 
     def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-        """Runs of the part are done."""
+        """Add finished runs of the part to the progress of the stage."""
         self._observer.advance(self._stage, by, self.part, kept=kept)
 
 
 def run_evaluation(experiment: Experiment, out: Path, request: Request, observer: Counting, part: str) -> ResultSet:
-    """Run one of the evaluations in a directory of its own; schemes and runs may be added later."""
+    """Run one of the evaluations in its own directory; schemes and runs may be added later."""
     observer.part = part
     return run_experiment(
         experiment,

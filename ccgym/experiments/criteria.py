@@ -1,4 +1,4 @@
-"""Criteria: the mean of a metric over a group of conditions, and where it has to lie."""
+"""Criteria: the mean of a metric over a group of conditions, and its bounds."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from ccgym.experiments.criterion_spec import Bound, CriterionSpec, Reference, re
 from ccgym.experiments.expand import Condition, Value, coordinate
 
 GROUP_NAMES: Final = {"owd": "one-way delay"}
-"""Parameters with a label that is not their own."""
+"""Labels of parameters that differ from their names."""
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """A mean over a group of conditions, and where it has to lie."""
+    """A mean over a group of conditions, and its bounds."""
 
     metric: str
     """Key of the metric."""
     group: str
-    """The group in words; empty: all conditions."""
+    """The group as text; empty: all conditions."""
     value: float | None
-    """The mean over the group's conditions, each the mean of its runs; None where runs are missing."""
+    """Mean over the group's conditions, each the mean of its runs; None if runs are missing."""
     min: float | None = None
-    """Minimum that passes."""
+    """Min value that passes."""
     max: float | None = None
-    """Maximum that passes."""
+    """Max value that passes."""
     strict: bool = False
-    """Whether the bounds themselves fail."""
+    """Whether values equal to a bound fail."""
     at: Mapping[str, Value] = field(default_factory=dict)
     """Coordinates that the group's conditions share."""
     low: float | None = None
-    """Where the 95 % interval of the mean begins; None where it was not asked for, or there are too few runs."""
+    """Lower end of the mean's 95 % interval; None if it was not requested, or if there are too few runs."""
     high: float | None = None
-    """Where it ends."""
+    """Upper end of this interval."""
     undecided: bool = False
-    """Whether a bound lies within the interval; one that is measured, whether the interval of the difference in runs of
-    one number holds zero."""
+    """Whether a bound is inside the interval. For a measured bound: whether the interval of the difference between runs
+    with the same number contains zero."""
 
     @property
     def passed(self) -> bool | None:
-        """Whether it is met; None where runs are missing."""
+        """Whether the criterion is met; None if runs are missing."""
         if self.value is None:
             return None
         if not np.isfinite(self.value):
@@ -63,7 +63,7 @@ class Criterion:
 
     @property
     def margin(self) -> float:
-        """How far inside (positive) or outside (negative), as a fraction of the bound; the smallest decides."""
+        """Distance inside (positive) or outside (negative) of the bound, as a fraction of it; the smallest decides."""
         if self.value is None or not np.isfinite(self.value):
             return -np.inf
         margins = []
@@ -79,22 +79,22 @@ class Evidence:
     """The means of a scheme."""
 
     means: Mapping[tuple[str, str], float | None]
-    """Mean over the runs, by condition's key and metric's key; None where a run is missing."""
+    """Mean over the runs, by key of the condition and of the metric; None if a run is missing."""
     conditions: Sequence[Condition]
     inside: Mapping[str, bool | None]
-    """By condition's key: whether it lies within the range that the scheme was trained on; None: it was not trained,
-    or its card does not say."""
+    """By key of the condition: whether it is inside the scheme's training range. None: the scheme was not trained, or
+    its card has no training range."""
     runs: Mapping[tuple[str, str], Mapping[int, float]] = field(default_factory=dict)
-    """The values that the means are of, by number of the run."""
+    """The values behind the means, by number of the run."""
 
     def by_run(self, metric: str, chosen: Callable[[Condition], bool]) -> dict[int, float]:
-        """The mean over conditions for each number of a run that all of them have."""
+        """Return the mean over conditions for each run number that all conditions have."""
         own = [self.runs.get((one.key, metric), {}) for one in self.conditions if chosen(one)]
         numbers = [number for number in own[0] if all(number in values for values in own)] if own else []
         return {number: float(np.mean([values[number] for values in own])) for number in numbers}
 
     def mean(self, metric: str, chosen: Callable[[Condition], bool] = lambda _: True) -> float | None:
-        """The mean over conditions; None where there is none, or runs are missing."""
+        """Return the mean over conditions; None if there are no conditions, or if runs are missing."""
         values = [self.means.get((one.key, metric)) for one in self.conditions if chosen(one)]
         known = [value for value in values if value is not None]
         return float(np.mean(known)) if values and len(known) == len(values) else None
@@ -107,13 +107,13 @@ def judged(
     *,
     intervals: bool = False,
 ) -> list[Criterion]:
-    """The criteria with the values found.
+    """Return the criteria with the measured values.
 
     Args:
-        criteria: What has to hold.
+        criteria: The criteria of the experiment.
         evidence: The scheme's means.
-        others: Those of the schemes that criteria compare with, by name.
-        intervals: Whether a mean whose interval holds a bound leaves the criterion undecided.
+        others: Means of the schemes that criteria compare with, by name.
+        intervals: Whether a criterion is undecided if the interval of its mean contains a bound.
     """
     return [found for one in criteria for found in _judged(one, evidence, others, intervals)]
 
@@ -130,7 +130,7 @@ def _judged(
             continue
         for metric in one.metrics:
             low, high = (_number(bound, metric, group, evidence, others, chosen) for bound in (one.min, one.max))
-            # Without a baseline's number there is nothing to compare with: the criterion is open, not met.
+            # Without a number of the baseline, no comparison is possible: the criterion is incomplete, not met.
             missing = (low is None) != (one.min is None) or (high is None) != (one.max is None)
             found = evidence.by_run(metric, chosen) if intervals and not missing else {}
             own = _interval(found.values())
@@ -164,7 +164,7 @@ def _number(
     others: Mapping[str, Evidence],
     chosen: Callable[[Condition], bool],
 ) -> float | None:
-    """A bound as a number; None where there is none, or what it refers to was not measured."""
+    """Return a bound as a number; None if there is no bound, or if its reference was not measured."""
     found = None if bound is None else reference(bound)
     if not isinstance(found, Reference):
         return found
@@ -180,7 +180,7 @@ def _referred(
     others: Mapping[str, Evidence],
     chosen: Callable[[Condition], bool],
 ) -> tuple[Evidence | None, Callable[[Condition], bool]]:
-    """Whose means a bound refers to, under which conditions."""
+    """Return the scheme and the conditions that a bound refers to."""
     if found.where:
         chosen = _where(found.where, {name: value for name, value in group.items() if name not in found.where})
     return (others.get(found.scheme) if found.scheme else evidence), chosen
@@ -194,7 +194,7 @@ def _by_run(
     others: Mapping[str, Evidence],
     chosen: Callable[[Condition], bool],
 ) -> float | dict[int, float] | None:
-    """A bound as :func:`_number`; one that is measured for each number of a run."""
+    """Return a bound like :func:`_number`; a measured bound has a value for each run number."""
     found = None if bound is None else reference(bound)
     if not isinstance(found, Reference):
         return found
@@ -204,7 +204,7 @@ def _by_run(
 
 
 def _interval(values: Iterable[float]) -> Interval | None:
-    """The interval of a mean; None of fewer than two values, or where one is no number."""
+    """Return the interval of a mean; None if there are fewer than two values, or if a value is not a number."""
     known = list(values)
     if len(known) < 2 or not np.isfinite(known).all():
         return None
@@ -212,14 +212,14 @@ def _interval(values: Iterable[float]) -> Interval | None:
 
 
 def _open(found: Mapping[int, float], bound: float | Mapping[int, float]) -> bool:
-    """Whether runs do not tell on which side of a bound their mean is."""
+    """Return whether the runs do not decide on which side of a bound their mean is."""
     at = {number: bound for number in found} if isinstance(bound, float | int) else bound
     between = _interval(value - at[number] for number, value in found.items() if number in at)
     return between is not None and between.low < 0 < between.high
 
 
 def _where(where: Mapping[str, Any], group: Mapping[str, Any]) -> Callable[[Condition], bool]:
-    """Whether a condition has these values, or one of a list, and is of this group."""
+    """Return whether a condition has these values, or one of a list, and is in this group."""
     wanted = {name: value if isinstance(value, list) else [value] for name, value in where.items()}
     return lambda condition: (
         all(condition.written.get(name) in values for name, values in wanted.items())
@@ -228,7 +228,7 @@ def _where(where: Mapping[str, Any], group: Mapping[str, Any]) -> Callable[[Cond
 
 
 def groups(one: CriterionSpec, conditions: Sequence[Condition]) -> list[dict[str, Any]]:
-    """The values of ``per`` for which there are conditions."""
+    """Return the values of ``per`` that have conditions."""
     values = [
         list(dict.fromkeys(c.written[name] for c in conditions if name in c.written and matches(one, {}, c)))
         for name in one.split
@@ -237,7 +237,7 @@ def groups(one: CriterionSpec, conditions: Sequence[Condition]) -> list[dict[str
 
 
 def matches(one: CriterionSpec, group: Mapping[str, Any], condition: Condition) -> bool:
-    """Whether a criterion is about a condition, and for this group of it."""
+    """Return whether a criterion and its group include a condition."""
     return _where(one.where, group)(condition)
 
 
@@ -246,7 +246,7 @@ def _in_range(one: CriterionSpec, inside: bool | None) -> bool:
 
 
 def group_text(one: CriterionSpec, group: Mapping[str, Any], evidence: Evidence) -> str:
-    """``buffer 0.2bdp, cubic first``."""
+    """Return the group as text: ``buffer 0.2bdp, cubic first``."""
     words = [f"{GROUP_NAMES.get(name, name)} {value}" for name, value in group.items()]
     words += [
         f"{GROUP_NAMES.get(name, name)} {' or '.join(map(str, value)) if isinstance(value, list) else value}"

@@ -1,4 +1,4 @@
-"""Criteria and their bounds, as the YAML has them."""
+"""Models of criteria and their bounds in the YAML."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ccgym.config.declared import Strict
 from ccgym.errors import ConfigError
 
 Raw: TypeAlias = Any
-"""A part of the YAML that may hold placeholders."""
+"""A part of the YAML that may contain placeholders."""
 
 
 class Reference(Strict):
-    """A bound that is measured: a multiple of a scheme's mean, or of its own under other conditions, plus a number."""
+    """A measured bound: a multiple of a scheme's mean, or of its own mean under other conditions, plus a number."""
 
     scheme: str = ""
     """The scheme; empty: the tested one."""
     where: Mapping[str, Raw] = Field(default_factory=dict)
-    """Its conditions, in place of the criterion's."""
+    """Conditions of this mean, instead of the criterion's."""
     times: float = Field(default=1.0, gt=0)
     """Multiple of the mean."""
     plus: float = 0.0
-    """What is added to it, in the metric's own unit; fractions are written as such."""
+    """Number that is added to the multiple, in the metric's unit; fractions as fractions, not as percentages."""
 
     @model_validator(mode="after")
     def _another(self) -> Reference:
@@ -36,7 +36,7 @@ class Reference(Strict):
 
     @property
     def text(self) -> str:
-        """``0.9 × cubic's``."""
+        """The bound as text: ``0.9 × cubic's``."""
         times = "" if self.times == 1 else f"{self.times:g} × "
         at = ", ".join(f"{name} {value}" for name, value in self.where.items())
         whose = f"{self.scheme}'s" if self.scheme else "its own"
@@ -45,29 +45,29 @@ class Reference(Strict):
 
 
 Bound: TypeAlias = float | str | Reference
-"""A number, the name of a scheme whose mean it is, or a :class:`Reference`."""
+"""A number, the name of a scheme (the bound is its mean), or a :class:`Reference`."""
 
 
 class CriterionSpec(Strict):
-    """What the mean of a metric over a group of conditions has to be."""
+    """Bounds for the mean of a metric over a group of conditions."""
 
     metric: str | tuple[str, ...]
-    """The metric, or several that each have to."""
+    """The metric, or several metrics; each must meet the bounds."""
     min: Bound | None = None
-    """Minimum that passes."""
+    """Min value that passes."""
     max: Bound | None = None
-    """Largest value that passes."""
+    """Max value that passes."""
     below: float | None = None
-    """Value that has to be stayed below."""
+    """The mean must be less than this value."""
     where: Mapping[str, Raw] = Field(default_factory=dict)
-    """Only conditions with these values, or one of a list: ``{buffer: [0.5bdp, 1bdp]}``."""
+    """Only conditions with these values, or with one of a list: ``{buffer: [0.5bdp, 1bdp]}``."""
     per: str | tuple[str, ...] = ()
-    """For each value of these parameters apart."""
+    """Parameters: each of their values has a separate mean."""
     schemes: tuple[str, ...] = ()
-    """Only these schemes have to, with at least the parameters named here; empty: all."""
+    """Only these schemes must meet the criterion, with at least the parameters named here; empty: all schemes."""
     training_range: str | None = Field(default=None, pattern="^(inside|outside)$")
-    """Only conditions ``inside`` or ``outside`` the range of rate and delay that a scheme was trained on; inside are
-    all conditions of schemes that were not trained."""
+    """Only conditions ``inside`` or ``outside`` the scheme's training range of rate and delay. For schemes that were
+    not trained, all conditions are inside."""
 
     @model_validator(mode="after")
     def _one_bound(self) -> CriterionSpec:
@@ -89,7 +89,7 @@ class CriterionSpec(Strict):
 
     @property
     def references(self) -> tuple[Reference, ...]:
-        """The bounds that are measured."""
+        """The measured bounds."""
         found = (reference(bound) for bound in (self.min, self.max) if bound is not None)
         return tuple(one for one in found if isinstance(one, Reference))
 
@@ -100,5 +100,5 @@ class CriterionSpec(Strict):
 
 
 def reference(bound: Bound) -> float | Reference:
-    """A bound without its short form."""
+    """Return a bound with the name of a scheme replaced by a :class:`Reference`."""
     return Reference(scheme=bound) if isinstance(bound, str) else bound

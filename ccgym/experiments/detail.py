@@ -1,4 +1,4 @@
-"""What is kept of a run besides its metrics, for pages: all of ccperf's tables, and the flows over time."""
+"""Details of a run that are stored for pages: all tables of ccperf, and the flows over time."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from ccgym.evaluation.store import read_run
 from ccgym.files import UnreadableError
 
 VERSION: Final = 3
-"""Rises with what is kept."""
+"""Version of the stored details: it rises when they change."""
 MAX_POINTS: Final = 150
-"""Points of a series; several samples become one."""
+"""Max points of a series; several samples are merged into one."""
 FLOW_SERIES: Final = ("throughput_mbps", "srtt_ms", "in_flight")
-"""The series of a flow: payload that arrived, Mbit/s; smoothed round-trip time; packets in flight."""
+"""The series of a flow: payload that arrived, Mbit/s; smoothed round-trip time, ms; packets in flight."""
 _ARRAYS: Final = ("ends_s", "values")
 
 _Floats = npt.NDArray[np.float64]
 
 
 def detail(run: Run, record: RunRecord) -> dict[str, Any]:
-    """The flows and tables of a run as plain data.
+    """Return the flows and tables of a run as plain data.
 
     Returns:
-        ``flows``: per flow its ``scheme``, ``start_s``, ``stop_s``, ``base_rtt_ms``, and where the path has a link the
-        ``optimum`` of it alone: ``throughput_mbps`` (payload), ``srtt_ms``, ``in_flight`` (packets). ``tables``: by
-        scope, ``flow_1``, ``btl_forward``, each of several links and ``net``, ccperf's metrics, each ``[value, unit,
-        bin in seconds]``. ``path``: the path in words, ``duration_s``, ``seed``.
+        ``flows``: per flow ``scheme``, ``start_s``, ``stop_s``, ``base_rtt_ms``, and if the path has a link, the
+        flow's ``optimum`` alone: ``throughput_mbps`` (payload), ``srtt_ms``, ``in_flight`` (packets). ``tables``: by
+        scope (``flow_1``, ``btl_forward``, each of several links, ``net``) ccperf's metrics, each ``[value, unit,
+        bin in seconds]``. ``path``: the path as text, ``duration_s``, ``seed``.
     """
     whole_path = run.path.compile(run.duration_ns).facts
     whole = None if record.capacity is None else record.capacity.average_mbps(run.duration_ns)
@@ -81,10 +81,10 @@ def _tables(metrics: CcperfMetrics) -> dict[str, dict[str, list[Any]]]:
 
 
 def series(run: Run, record: RunRecord) -> bytes:
-    """The flows over time as the content of an ``.npz`` file.
+    """Return the flows over time as the content of an ``.npz`` file.
 
-    ``ends_s``: ends of the intervals. ``values``: a row per flow and quantity of :data:`FLOW_SERIES`, and a last one,
-    the bottleneck's mean queue in packets; NaN where nothing is known.
+    ``ends_s``: ends of the intervals. ``values``: a row per flow and quantity of :data:`FLOW_SERIES`, and a last row
+    with the bottleneck's mean queue in packets; NaN for unknown values.
     """
     assert record.series is not None, "experiments sample their runs"
     times: npt.NDArray[np.int64] = record.series["t_ns"].astype(np.int64)
@@ -115,12 +115,12 @@ def series(run: Run, record: RunRecord) -> bytes:
 
 @dataclass(frozen=True)
 class KeptRun:
-    """What is kept of a run."""
+    """Stored details of a run."""
 
     numbers: Mapping[str, Any]
-    """What :func:`detail` made of it."""
+    """The result of :func:`detail`."""
     arrays: Mapping[str, npt.NDArray[np.float32]]
-    """What :func:`series` made of it."""
+    """The result of :func:`series`."""
 
     @property
     def ends_s(self) -> npt.NDArray[np.float32]:
@@ -128,17 +128,17 @@ class KeptRun:
         return self.arrays["ends_s"]
 
     def over_time(self, place: int, name: str) -> npt.NDArray[np.float32]:
-        """One of :data:`FLOW_SERIES` of the flow at this position."""
+        """Return one of :data:`FLOW_SERIES` of the flow with this index."""
         row: npt.NDArray[np.float32] = self.arrays["values"][place * len(FLOW_SERIES) + FLOW_SERIES.index(name)]
         return row
 
     @classmethod
     def read(cls, file: Path) -> KeptRun:
-        """Read the file that the run is kept in.
+        """Read the file of the run.
 
         Raises:
-            ResultsError: It is damaged.
-            FileNotFoundError: It is not there.
+            ResultsError: The file is damaged.
+            FileNotFoundError: There is no such file.
         """
         try:
             kept = read_run(file).data["detail"]
@@ -148,11 +148,11 @@ class KeptRun:
                 "results-damaged",
                 f"the kept run cannot be read: {error}",
                 where=str(file),
-                expected="what `ccgym evaluate --experiment` wrote",
-                hint="run the same command again: what is damaged is run again",
+                expected="a file that `ccgym evaluate --experiment` wrote",
+                hint="run the same command again: it repeats damaged runs",
             ) from None
 
 
 def _short(value: float | None) -> float | None:
-    """Five digits are more than a page shows."""
+    """Return the value with five digits: more than a page shows."""
     return None if value is None or not np.isfinite(value) else float(f"{value:.5g}")

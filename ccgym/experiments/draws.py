@@ -1,12 +1,12 @@
-"""Random values of an experiment, drawn once per run in the order of its YAML; every scheme meets the same.
+"""Random values of an experiment, drawn once per run in the order of its YAML; all schemes get the same values.
 
-The distributions are those of paths (``{uniform: [10ms, 100ms]}``, ``log_uniform``, ``choice``), and ``grid``: every
-multiple of ``step`` between two bounds with the same probability. With ``every: 10s`` a new value is drawn every
-ten seconds, so that the value is a list of steps.
+The distributions are paths' (``{uniform: [10ms, 100ms]}``, ``log_uniform``, ``choice``), and ``grid``: every
+multiple of ``step`` between two bounds with the same probability. With ``every: 10s``, a new value is drawn every
+ten seconds; the result is a list of steps.
 
 ``walk`` is ccperf's random walk between two bounds (https://ccperf.net/experiments/random_walk): every step changes by
-ΔX_t = ρ·ΔX_{t−1} + N(0, σ²), with ρ the ``correlation`` and σ the ``noise``, and the value is held between the bounds.
-It begins at ``start``, in the middle unless given.
+ΔX_t = ρ·ΔX_{t−1} + N(0, σ²), with ρ the ``correlation`` and σ the ``noise``, and the value is kept between the bounds.
+It begins at ``start``, by default the middle.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ _DIMENSIONS: Final[Mapping[Unit, Dimension]] = {"rate": RATE, "time": TIME, "": 
 
 @dataclass(frozen=True)
 class Draw:
-    """How a value is drawn."""
+    """The distribution of a value."""
 
     sample: Callable[[np.random.Generator, int | None], Any]
-    """One value, or an array of this length, in base units."""
+    """Function that draws one value, or an array of this length, in base units."""
     bounds: tuple[float, float]
     unit: Unit
     period_ns: int | None
     """Time between draws; None: one draw for the whole run."""
 
     def value(self, rng: np.random.Generator, duration_ns: int) -> Any:
-        """Draw: a :class:`Quantity`, or steps of them for a run of this length."""
+        """Draw a :class:`Quantity`, or a list of steps for a run of this length."""
         if self.period_ns is None:
             return Quantity(float(self.sample(rng, None)), self.unit)
         starts = range(0, duration_ns, self.period_ns)
         return self._steps([float(one) for one in self.sample(rng, len(starts))])
 
     def bound(self, which: int) -> Any:
-        """The minimum (0) or maximum (1), as :meth:`value` has it."""
+        """Return the minimum (0) or maximum (1), in the form of :meth:`value`."""
         quantity = Quantity(self.bounds[which], self.unit)
         return quantity if self.period_ns is None else self._steps([self.bounds[which]])
 
@@ -59,7 +59,7 @@ def read_draw(value: object) -> Draw:
     """Read a distribution; see the module's text.
 
     Raises:
-        ConfigError: No distribution, an unknown key, or bounds out of order.
+        ConfigError: The value is no distribution, has an unknown key, or bounds in the wrong order.
     """
     known = (*DISTRIBUTIONS, GRID, WALK)
     if not isinstance(value, Mapping) or not any(name in value for name in known):
@@ -95,7 +95,7 @@ def _grid(value: Mapping[str, Any], period: int | None) -> Draw:
     low, high, step = (Quantity.read(one) for one in (*ends, value["step"]))
     if not low.unit == high.unit == step.unit or not 0 < step.value <= high.value - low.value:
         raise ConfigError(
-            "order-wrong", shown(dict(value)), expected="the smaller bound first, and a step between them, in one unit"
+            "order-wrong", shown(dict(value)), expected="the smaller bound first, a step up to their distance, one unit"
         )
     first, last = round(low.value / step.value), round(high.value / step.value)
 

@@ -1,7 +1,7 @@
 """From an experiment to its runs: conditions from sweeps, scenarios from conditions and draws, flows from scenarios.
 
-A *condition* is a point of a sweep. Every run of a condition has a random stream of its own, from which its draws come
-and its seed; every scheme meets the same. A *scenario* is a run but for the tested scheme.
+A *condition* is a point of a sweep. Every run of a condition has its own random stream for its draws and its seed; all
+schemes get the same stream. A *scenario* is a run without the tested scheme.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from ccgym.schemes.reading import parse_scheme
 from ccgym.units import parse_positive_time
 
 PATH: Final = "path"
-"""The parameter that names one of several paths."""
+"""Name of the parameter that selects one of several paths."""
 DISTRIBUTION: Final = "distribution"
-"""Key of a path that is drawn: ``{distribution: genet_rl3}``."""
+"""Key of a drawn path: ``{distribution: genet_rl3}``."""
 TESTED: Final = f"${SCHEME}"
-"""Stands for the tested scheme in a flow."""
+"""Placeholder of the tested scheme in a flow."""
 MAX_CONDITIONS: Final = 10_000
-"""More conditions are refused."""
+"""Max number of conditions."""
 
 Value = float | str
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A run but for the tested scheme."""
+    """A run without the tested scheme."""
 
     path: NetworkPath
     flows: tuple[Mapping[str, Any], ...]
-    """The flows, as :func:`~ccgym.schemes.flow.flow_spec` takes them; the scheme ``$scheme`` is the tested one."""
+    """The flows, in the form of :func:`~ccgym.schemes.flow.flow_spec`; ``$scheme`` is the tested scheme."""
     duration_ns: int
     metrics: tuple[Metric, ...] = field(compare=False)
-    """What is measured."""
+    """The metrics of the run."""
 
     @property
     def rates_and_delays(self) -> tuple[list[float], list[float]]:
-        """Rates of the path's links in Mbit/s, and its one-way delays in ms, at all times."""
+        """All rates of the path's links over time in Mbit/s, and all one-way delays in ms."""
         rates = [
             rate / 1e6
             for link in self.path.data_links
@@ -64,10 +64,10 @@ class Scenario:
         return rates or [self.path.mean_rate_mbps], [float(rtt) / 2e6 for _, rtt in self.path.rtt_steps()]
 
     def flows_of(self, tested: Sequence[FlowSpec]) -> tuple[FlowSpec, ...]:
-        """The flows with the tested scheme, or its flows, in their place.
+        """Return the flows with the tested scheme, or with its flows, inserted.
 
         Raises:
-            ConfigError: A flow has options of its own, and several flows are tested.
+            ConfigError: A flow has options, and the tested scheme has several flows.
         """
         found: list[FlowSpec] = []
         for place, flow in enumerate(self.flows):
@@ -83,9 +83,9 @@ class Scenario:
             else:
                 raise ConfigError(
                     "scheme-unsuitable",
-                    f"{len(tested)} flows in place of one with options",
+                    f"{len(tested)} flows in place of a flow with options",
                     where=where,
-                    expected="`scheme: $scheme` alone, or a tested scheme of one flow",
+                    expected="`scheme: $scheme` without options, or a tested scheme with one flow",
                 )
         return tuple(found)
 
@@ -95,21 +95,21 @@ class Condition:
     """A point of an experiment's sweep."""
 
     key: str
-    """Its name in files, unique within the experiment: ``owd=10ms,buffer=0.2bdp``."""
+    """Name in files, unique within the experiment: ``owd=10ms,buffer=0.2bdp``."""
     at: Mapping[str, Value]
-    """Its coordinates, for tables and figures; numbers carry their unit in the name: ``owd_ms``."""
+    """Coordinates for tables and figures; names of numbers contain the unit: ``owd_ms``."""
     written: Mapping[str, Any] = field(compare=False)
-    """The same as the YAML has them: ``owd`` is ``"10ms"``."""
+    """Coordinates as in the YAML: ``owd`` is ``"10ms"``."""
     _experiment: spec.ExperimentSpec = field(repr=False, compare=False)
     _part: spec.ScenarioSpec = field(repr=False, compare=False)
     _values: Mapping[str, Any] = field(repr=False, compare=False)
     _same: list[tuple[NetworkPath, tuple[Metric, ...]]] = field(
         default_factory=list, init=False, repr=False, compare=False
     )
-    """Path and metrics of all runs, once they are known, where nothing is drawn."""
+    """Path and metrics of all runs, after the first run was made, if nothing is drawn."""
 
     def trained(self, on: TrainingRange | None) -> Condition:
-        """The condition for a scheme that was trained on this range; another one only where the experiment asks."""
+        """Return the condition for a scheme with this training range; it differs only if the experiment uses it."""
         untrained = self._experiment.untrained
         if untrained is None:
             return self
@@ -118,7 +118,7 @@ class Condition:
         return replace(self, _values={**self._values, **known})
 
     def make(self, rng: np.random.Generator) -> Scenario:
-        """The scenario of a run; the generator is the run's, the same for every scheme."""
+        """Return the scenario of a run; the generator belongs to the run, and is the same for every scheme."""
         names = self._names()
         duration_ns = self._duration(names)
         for name, given in self._part.draw.items():
@@ -126,7 +126,7 @@ class Condition:
         return self._scenario(names, rng)
 
     def bounds(self) -> tuple[Scenario, Scenario]:
-        """The scenarios with all draws at their minimum, and at their maximum; of a :attr:`distribution` two draws."""
+        """Return the scenarios with all draws at their min, and at their max; for a :attr:`distribution`, two draws."""
         if not self._part.draw and not self.distribution:
             same = self.make(generator(0))
             return same, same
@@ -141,7 +141,7 @@ class Condition:
 
     @property
     def distribution(self) -> str:
-        """Name of the distribution that the path is drawn from; empty where it is not."""
+        """Name of the distribution of the path; empty if the path is not drawn."""
         path = self._path
         return str(path[DISTRIBUTION]) if isinstance(path, Mapping) and path.keys() == {DISTRIBUTION} else ""
 
@@ -184,10 +184,10 @@ class Condition:
 
 
 def conditions(experiment: spec.ExperimentSpec) -> list[Condition]:
-    """All conditions of an experiment, scenario by scenario.
+    """Return all conditions of an experiment, scenario by scenario.
 
     Raises:
-        ConfigError: A sweep that cannot be read, or two conditions of one name.
+        ConfigError: A sweep cannot be read, or two conditions have the same name.
     """
     found: dict[str, Condition] = {}
     for name, part in experiment.parts().items():
@@ -195,8 +195,8 @@ def conditions(experiment: spec.ExperimentSpec) -> list[Condition]:
             if condition.key in found:
                 raise ConfigError(
                     "duplicate",
-                    f"two conditions {shown(condition.key)}",
-                    expected="conditions that differ in what they sweep over",
+                    f"two conditions with the name {shown(condition.key)}",
+                    expected="conditions that differ in their swept values",
                     where=f"scenarios.{name}" if name else "sweep",
                 )
             found[condition.key] = condition
@@ -210,7 +210,7 @@ def _conditions(experiment: spec.ExperimentSpec, name: str, part: spec.ScenarioS
     total = int(np.prod([len(axis) for axis in axes]))
     if total > MAX_CONDITIONS:
         raise ConfigError("too-large", f"{total} conditions", expected=f"at most {MAX_CONDITIONS}", where="sweep")
-    # Values of several units, such as a discipline and a limit of a queue, stand as they are written.
+    # Values with several units, such as a discipline and a limit of a queue, stay as they are written.
     forms: dict[str, set[str]] = {}
     for key, value in (pair for axis in axes for shown_at, _ in axis for pair in shown_at.items()):
         forms.setdefault(key, set()).add(coordinate(key, value)[0])
@@ -233,11 +233,11 @@ def _conditions(experiment: spec.ExperimentSpec, name: str, part: spec.ScenarioS
 
 
 _Point = tuple[dict[str, Any], dict[str, Any]]
-"""What a point of an axis is called, and what else it sets."""
+"""Coordinates of a point on an axis, and other values that it sets."""
 
 
 def _axis(key: str, values: Any) -> list[_Point]:
-    """The points of one entry of a sweep."""
+    """Return the points of one entry of a sweep."""
     names = [name.strip() for name in key.split(",")]
     if isinstance(values, Mapping):
         if len(names) > 1:
@@ -261,7 +261,7 @@ def _paths(paths: Any) -> list[_Point]:
 
 
 def coordinate(key: str, value: Any) -> tuple[str, Value]:
-    """Name and value of a parameter in tables and figures: ``("owd_ms", 10.0)`` of ``owd: 10ms``."""
+    """Return name and value of a parameter in tables and figures: ``("owd_ms", 10.0)`` for ``owd: 10ms``."""
     if key == PATH:
         return key, str(value)
     try:
@@ -272,7 +272,7 @@ def coordinate(key: str, value: Any) -> tuple[str, Value]:
 
 
 def paths(experiments: Iterable[spec.ExperimentSpec]) -> Iterator[NetworkPath]:
-    """The paths of all conditions; where something is drawn, with all draws at their minimum and at their maximum."""
+    """Yield the paths of all conditions; if values are drawn, with all draws at their min and at their max."""
     for experiment in experiments:
         for condition in conditions(experiment):
             smallest, largest = condition.bounds()
@@ -282,11 +282,11 @@ def paths(experiments: Iterable[spec.ExperimentSpec]) -> Iterator[NetworkPath]:
 
 
 def check(experiment: spec.ExperimentSpec, loaded: Loaded) -> None:
-    """Expand an experiment once, so that a mistake is found before anything runs.
+    """Expand an experiment once, so that mistakes are found before any run.
 
     Raises:
-        ConfigError: With file and line.
-        PlatformError: It is optional, and a trace is not on this machine.
+        ConfigError: The experiment has a mistake; with file and line.
+        PlatformError: The experiment is optional, and a trace is not on this machine.
     """
     try:
         found = conditions(experiment)
@@ -333,11 +333,11 @@ def _check_names(used: Iterable[str], known: Mapping[str, Any], where: str) -> N
 
 
 def run_seed(root: int, experiment: str, condition: str, run: int) -> int:
-    """Seed of a run: a function of root seed, experiment, condition and number, never of the scheme."""
+    """Return the seed of a run: a function of root seed, experiment, condition and number, never of the scheme."""
     text = f"ccgym weakness\n{root}\n{experiment}\n{condition}\n{run}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 def generator(seed: int) -> np.random.Generator:
-    """The random stream of a run's draws."""
+    """Return the random stream of a run's draws."""
     return np.random.Generator(np.random.PCG64(seed))

@@ -1,4 +1,4 @@
-"""What the YAML of a gap says."""
+"""The model of a gap's YAML."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ccgym.units import format_time
 
 
 class GapSpec(Comparison):
-    """The same schemes and seeds on several backends: how far apart are they?"""
+    """The same schemes and seeds on several backends, and the differences between their results."""
 
     kind: Literal["gap"] = "gap"
     title: str = "The gap between backends"
     path: Annotated[NetworkPath, BeforeValidator(NetworkPath.from_any)]
     schemes: Sequence[Any] = ("bbr", "cubic")
     backends: tuple[str, ...] | None = None
-    """What is compared; by default all that work here."""
+    """The compared backends; by default all that work on this machine."""
     sim_runs: int | None = Field(default=None, ge=1, le=MAX_RUNS)
-    """Runs in the simulator; by default as many as elsewhere."""
+    """Number of runs in the simulator; by default as many as on other backends."""
     host_jitter: TimeField = 0
-    """In the simulator, every acknowledgement is delayed by up to this, at random. No host is as exact as the
-    simulator: where fractions of a millisecond decide what a scheme does, only means over such runs compare."""
+    """Max random delay of every acknowledgement in the simulator. No host is as exact as the simulator: if fractions
+    of a millisecond decide the behavior of a scheme, only means over such runs are comparable."""
     host_start: TimeField = 0
-    """In the simulator, the flows of a run start up to this late, at random. With real packets a flow never starts
-    together with the clock of its path."""
+    """Max random delay of the start of a run's flows in the simulator. With real packets, a flow never starts exactly
+    with the clock of its path."""
 
     @field_validator("backends")
     @classmethod

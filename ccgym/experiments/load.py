@@ -1,7 +1,7 @@
-"""Reading experiments: a YAML file, or a name in ``configs/experiments``.
+"""Loading of experiments: a YAML file, or a name in ``configs/experiments``.
 
-What has placeholders is checked by expanding the experiment once, so that a mistake is reported with its line before
-anything runs.
+An experiment with placeholders is expanded once as a check, so that mistakes are reported with their line before any
+run.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ccgym.experiments.scorecard_spec import ScorecardSpec
 from ccgym.experiments.spec import ExperimentSet, ExperimentSpec, merged
 
 FOLDERS: Final = ("experiments",)
-"""Where experiments are looked for by name, within ``configs``."""
+"""Folders in ``configs`` with experiments by name."""
 
 COMPARISONS: Final[Mapping[str, type[ScorecardSpec] | type[GapSpec]]] = {"scorecard": ScorecardSpec, "gap": GapSpec}
-"""What a file describes that says its ``kind``."""
+"""Models of files with a ``kind``."""
 
 _Spec = TypeVar("_Spec", bound=BaseModel)
 
@@ -35,12 +35,12 @@ def load_experiment(
     """Read an experiment, a file that includes several, a scorecard or a gap.
 
     Args:
-        given: A YAML file, or the name of one in ``configs/experiments``.
-        quick: Whether to apply what ``quick`` changes.
+        given: A YAML file, or the name of a file in ``configs/experiments``.
+        quick: Whether to apply the changes of ``quick``.
         where: The option or argument, for errors.
 
     Raises:
-        ConfigError: Something in a file is wrong; with file, line and key.
+        ConfigError: A file has a mistake; with file, line and key.
         NotFoundError: There is no such file.
     """
     file = find_config(given, where, FOLDERS)
@@ -51,7 +51,7 @@ def load_experiment(
             f"{file.name} is a catalogue",
             where=where,
             expected="an experiment",
-            hint="run it by `ccgym benchmark`",
+            hint="run it with `ccgym benchmark`",
         )
     comparison = COMPARISONS.get(str(loaded.data.get("kind")))
     if comparison is not None:
@@ -89,7 +89,7 @@ def _mapping(loaded: Loaded) -> Loaded:
 
 
 def _experiment(loaded: Loaded, name: str, quick: bool) -> ExperimentSpec:
-    # Both ways are checked, no matter which is asked for.
+    # Both forms, with and without ``quick``, are checked, no matter which is requested.
     for variant in (not quick, quick):
         experiment = _variant(loaded, ExperimentSpec, name, variant)
         check(experiment, loaded)

@@ -1,6 +1,6 @@
-"""Mean operating points of a run, as ccperf's figures have them: of each flow, of all together, and the best there is.
+"""Mean operating points of a run, as in ccperf's figures: of each flow, of all flows together, and the optimum.
 
-Figures on paper and on pages show these numbers.
+Figures in files and on pages show these numbers.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from typing import Any
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """Where a flow, or several, operated on average; None where nothing is known."""
+    """Average operating point of one or several flows; None for unknown values."""
 
     throughput_mbps: float | None
-    """Payload."""
+    """Payload throughput, Mbit/s."""
     srtt_ms: float | None
-    """Smoothed round-trip time."""
+    """Smoothed round-trip time, ms."""
     in_flight: float | None
-    """Packets."""
+    """Packets in flight."""
 
 
 @dataclass(frozen=True)
 class OperatingPoints:
-    """Those of a run."""
+    """Operating points of a run."""
 
     flows: tuple[OperatingPoint, ...]
     joint: OperatingPoint
-    """Throughputs and what is in flight summed over the flows, the mean of their round-trip times."""
+    """Sums of the flows' throughputs and packets in flight, and the mean of their round-trip times."""
     optimum: OperatingPoint | None
-    """The whole capacity (its time average), no queue, and one bandwidth-delay product in flight; of several base
-    round-trip times their mean counts. None without a link, and where flows have several bottlenecks."""
+    """The whole capacity (its time average), no queue, and one bandwidth-delay product in flight; with several base
+    round-trip times, their mean. None without a link, or if flows have several bottlenecks."""
 
 
 def operating_points(numbers: Mapping[str, Any]) -> OperatingPoints:
-    """The points of a run of which :func:`ccgym.experiments.detail.detail` kept ``numbers``."""
+    """Return the points of a run from ``numbers``, the result of :func:`ccgym.experiments.detail.detail`."""
     tables = [numbers["tables"][f"flow_{number}"] for number in range(1, len(numbers["flows"]) + 1)]
     names = ("mean_throughput_l4", "mean_srtt_l4", "mean_in_flight_l4")
     flows = tuple(OperatingPoint(*(table[name][0] for name in names)) for table in tables)

@@ -1,4 +1,4 @@
-"""What a scheme reached in an experiment: its runs, their means per condition, criteria, verdict."""
+"""Outcome of a scheme in an experiment: its runs, their means per condition, criteria, verdict."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ccgym.experiments.metrics.base import Metric
 from ccgym.experiments.spec import ExperimentSpec
 
 Series: TypeAlias = Mapping[str, Sequence[float]]
-"""A run over time: ``t_s``, and ``rate_mbps`` and ``capacity_mbps`` of its length."""
+"""A run over time: ``t_s``, and ``rate_mbps`` and ``capacity_mbps`` of the same length."""
 
 
 Verdict: TypeAlias = Literal["pass", "fail", "undecided", "incomplete", "none"]
-"""The outcome of a scheme in an experiment. ``undecided``: none is surely missed, and one may be; ``incomplete``: runs
-are missing because they ended in errors; ``none``: there are no criteria for it."""
+"""The outcome of a scheme in an experiment. ``undecided``: no criterion surely fails, but one may; ``incomplete``: runs
+are missing because they ended in errors; ``none``: there are no criteria for the scheme."""
 
 
 RATIOS: Final = frozenset({"", "%"})
@@ -30,39 +30,39 @@ RATIOS: Final = frozenset({"", "%"})
 
 
 WORST_FIRST: Final[tuple[Verdict, ...]] = ("fail", "incomplete", "undecided", "pass")
-"""The verdicts of criteria, the one that decides first."""
+"""The verdicts of criteria; the first one that occurs decides."""
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """The worst of several verdicts; ``none`` where there is none."""
+    """Return the worst of several verdicts; ``none`` if there are no verdicts."""
     found = set(verdicts)
     return next((verdict for verdict in WORST_FIRST if verdict in found), "none")
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run left."""
+    """The results of a run."""
 
     condition: str
     """Key of its condition."""
     run: int
-    """Its number, from 1."""
+    """Number of the run, from 1."""
     seed: int
     values: Mapping[str, float | None]
-    """By metric; None where a run has no such number."""
+    """Values by metric; None if the run has no such number."""
     trajectory: str
     series: Series | None = None
-    """What figures show of it over time; of first runs only."""
+    """Data over time for figures; only for first runs."""
     backlog: bool = False
-    """Whether nothing was dropped or missed: what counts as lost was on its way when the run ended."""
+    """Whether no packet was dropped or missing: all packets that count as lost were on their way at the end."""
     kept: str = ""
     """The file with its flows over time and all tables (:mod:`ccgym.experiments.detail`), relative to the results
-    directory; of first runs only."""
+    directory; only for first runs."""
 
 
 @dataclass(frozen=True)
 class Test:
-    """An experiment with its conditions, and what tables and figures say of it."""
+    """An experiment with its conditions, and its texts in tables and figures."""
 
     __test__ = False  # for pytest
 
@@ -75,12 +75,12 @@ class Test:
 
     @property
     def title(self) -> str:
-        """Label."""
+        """Label of the experiment."""
         return self.spec.title
 
     @property
     def brief(self) -> str:
-        """What passes, in a few words; empty without criteria."""
+        """The thresholds in a few words; empty without criteria."""
         return self.spec.brief or ", ".join(
             f"{self.by_key(key).label} {self._bound(one, key)}" for one in self.spec.criteria for key in one.metrics
         )
@@ -96,40 +96,40 @@ class Test:
 
     @cached_property
     def conditions(self) -> list[Condition]:
-        """Its conditions."""
+        """Conditions of the experiment."""
         return conditions(self.spec)
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
-        """Its metrics, the most important first; options that depend on the condition are those of the first one."""
+        """Metrics, the most important first; options that depend on the condition have the first condition's values."""
         return self.conditions[0].bounds()[0].metrics
 
     @cached_property
     def _links(self) -> dict[str, tuple[tuple[float, ...], ...]]:
-        """By key of a condition: rates and delays of its links."""
+        """Rates and delays of the links, by key of the condition."""
         return {one.key: tuple(map(tuple, one.bounds()[0].rates_and_delays)) for one in self.conditions}
 
     @property
     def links_differ(self) -> bool:
-        """Whether conditions differ in rates or delays of their links: rates and delays then have no common mean."""
+        """Whether conditions differ in rates or delays of their links: then rates and delays have no common mean."""
         return len(set(self._links.values())) > 1
 
     def has_mean(self, metric: Metric, keys: Iterable[str]) -> bool:
-        """Whether a metric has a mean over conditions: a ratio always, anything else over those of one link."""
+        """Return whether a metric has a mean over conditions: ratios always, other metrics only over equal links."""
         return metric.unit in RATIOS or len({self._links[key] for key in keys}) <= 1
 
     def ranks(self, metric: Metric) -> bool:
-        """Whether what stands for all conditions together is the mean rank of a scheme in this metric."""
+        """Return whether the number for all conditions together is a scheme's mean rank in this metric."""
         return not self.has_mean(metric, self._links)
 
     @property
     def figures(self) -> list[Any]:
-        """Its figures, with coordinates in place of the parameters that their options name."""
+        """Figures of the experiment; parameters in their options are replaced by coordinates."""
         names = {name: at for one in self.conditions for name, at in zip(one.written, one.at, strict=False)}
         return [_translated(one, names) for one in self.spec.figures]
 
     def by_key(self, key: str) -> Metric:
-        """One of the metrics."""
+        """Return the metric with this key."""
         return next(metric for metric in self.metrics if metric.key == key)
 
 
@@ -143,20 +143,20 @@ def _translated(options: Any, names: Mapping[str, str]) -> Any:
 
 @dataclass(frozen=True)
 class ConditionResult:
-    """A condition, measured."""
+    """The results of a condition."""
 
     key: str
     at: Mapping[str, Value]
     inside: bool | None
-    """Whether it lies within the range that the scheme was trained on; None: not trained, or unknown."""
+    """Whether the condition is inside the scheme's training range; None: not trained, or unknown."""
     metrics: Mapping[str, Spread]
-    """By metric; without those that no run has a number of."""
+    """Values by metric; without metrics that have no number in any run."""
     identical: bool = False
-    """Whether there are several simulated runs, and all were the same packets: nothing was random."""
+    """Whether there are several simulated runs with identical packets: nothing was random."""
 
     @property
     def told(self) -> Mapping[str, Spread]:
-        """The metrics. Identical runs count as one run, since equal numbers do not show how much runs scatter."""
+        """The metrics. Identical runs count as one run, since equal numbers do not show the spread of runs."""
         return {key: replace(one, std=None, count=1) if self.identical else one for key, one in self.metrics.items()}
 
 
@@ -172,24 +172,24 @@ class Outcome:
 
     @property
     def verdict(self) -> Verdict:
-        """``pass`` if every criterion is met, ``fail`` if one is not."""
+        """The verdict: ``pass`` if all criteria are met, ``fail`` if one is not."""
         return worst(criterion.verdict for criterion in self.criteria)
 
     @property
     def headline(self) -> str:
-        """The numbers of the overview, one per deciding metric: of several criteria the one with the smallest margin;
-        with both a minimum and a maximum, the range of values. Without criteria: the mean of each ratio over the
-        conditions, and the range of every other metric: rates and delays of different links have no common mean."""
+        """The numbers of the overview, one per deciding metric: the value with the smallest margin or, with both a
+        minimum and a maximum, the range of values. Without criteria: the mean of each ratio over the conditions, and
+        the range of every other metric, since rates and delays of different links have no common mean."""
         return ", ".join(self._headline(metric) for metric in self.deciding)
 
     @property
     def quantity(self) -> str:
-        """What these numbers are."""
+        """Names of the numbers in :attr:`headline`."""
         return ", ".join(metric.label for metric in self.deciding)
 
     @property
     def deciding(self) -> list[Metric]:
-        """The metrics of criteria; all of them without criteria."""
+        """The metrics of criteria; without criteria, all metrics."""
         keys = {key for one in self.test.spec.criteria for key in one.metrics} or {m.key for m in self.test.metrics}
         return [metric for metric in self.test.metrics if metric.key in keys]
 
@@ -207,16 +207,16 @@ class Outcome:
         return metric.show(self.value(metric.key))
 
     def value(self, metric: str) -> float | None:
-        """The value of a metric's criterion with the smallest margin."""
+        """Return the value of a metric's criterion with the smallest margin."""
         own = [one for one in self.criteria if one.metric == metric]
         return min(own, key=lambda one: one.margin).value if own else None
 
     def series(self) -> dict[str, Series]:
-        """What is there over time, by condition."""
+        """Return the stored series by condition."""
         return {run.condition: run.series for run in self.runs if run.series is not None}
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data."""
         return {
             "test": self.test.name,
             "scheme": self.scheme,
@@ -235,13 +235,13 @@ class Outcome:
 def evidence_of(
     test: Test, expected: Mapping[str, int], runs: Sequence[RunResult], inside: Mapping[str, bool | None]
 ) -> Evidence:
-    """The means that criteria are made of.
+    """Return the means for the criteria.
 
     Args:
         test: The experiment.
-        expected: How many runs each condition should have; the mean of one that lacks a run is None.
-        runs: Those that there are.
-        inside: By condition: whether it lies within the training range.
+        expected: Required number of runs of each condition; with fewer runs, the mean is None.
+        runs: The runs that ended well.
+        inside: By condition: whether it is inside the training range.
     """
     means: dict[tuple[str, str], float | None] = {}
     by_number: dict[tuple[str, str], dict[int, float]] = {}
@@ -249,7 +249,7 @@ def evidence_of(
         own = {run.run: run.values for run in runs if run.condition == condition.key}
         for metric in test.metrics:
             complete = own and len(own) == expected[condition.key]
-            # A run without a number, as a delay where nothing arrived, meets no criterion.
+            # A run without a number, such as a delay when nothing arrived, meets no criterion.
             values = {number: float("nan") if (v := one[metric.key]) is None else v for number, one in own.items()}
             means[condition.key, metric.key] = float(np.mean(list(values.values()))) if complete else None
             by_number[condition.key, metric.key] = values
@@ -257,7 +257,7 @@ def evidence_of(
 
 
 def spreads(test: Test, condition: str, runs: Iterable[RunResult]) -> dict[str, Spread]:
-    """The metrics of a condition over its runs."""
+    """Return the metrics of a condition over its runs."""
     own = [run.values for run in runs if run.condition == condition]
     found = {one.key: Spread.of(values[one.key] for values in own) for one in test.metrics}
     return {key: spread for key, spread in found.items() if spread is not None}

@@ -1,7 +1,7 @@
 """Placeholders in an experiment's YAML: ``$rate`` is a named value, ``$(2 * owd)`` is arithmetic with them.
 
-Values keep their units: ``$(2 * owd)`` of ``10ms`` is 20 ms, and a sum of a time and a rate is an error. The arithmetic
-is ``+ - * /``, parentheses, and the functions of :data:`FUNCTIONS`; nothing else is evaluated.
+Values keep their units: ``$(2 * owd)`` of ``10ms`` is 20 ms, and a sum of a time and a rate is an error. Arithmetic has
+``+ - * /``, parentheses, and the functions of :data:`FUNCTIONS`; nothing else is evaluated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ccgym.units import (
 )
 
 SCHEME: Final = "scheme"
-"""The tested scheme: its placeholder stays until a scheme is put there."""
+"""Name of the tested scheme: its placeholder stays until a scheme is inserted."""
 
 Unit: TypeAlias = Literal["rate", "time", "bdp", "packets", ""]
 
@@ -47,16 +47,16 @@ class Quantity:
     """A number with its unit."""
 
     value: float
-    """In bit/s, ns, bandwidth-delay products or packets, by the unit."""
+    """Value in bit/s, ns, bandwidth-delay products or packets, depending on the unit."""
     unit: Unit = ""
-    """What it measures; empty for a plain number."""
+    """Unit; empty for a plain number."""
 
     @classmethod
     def read(cls, value: object) -> Quantity:
         """Read a number or a text such as ``"10mbps"``, ``"20ms"``, ``"1.5bdp"`` or ``"94p"``.
 
         Raises:
-            UnitError: It is neither.
+            UnitError: The value has another form.
         """
         if isinstance(value, Quantity):
             return value
@@ -75,11 +75,11 @@ class Quantity:
         raise UnitError(
             "quantity-malformed",
             shown(value),
-            expected="a number, or one with a unit, like 10mbps, 20ms, 1.5bdp or 94p",
+            expected="a number, or a number with a unit, like 10mbps, 20ms, 1.5bdp or 94p",
         )
 
     def plain(self) -> Any:
-        """What a path, a flow or a metric reads."""
+        """Return the form that paths, flows and metrics read."""
         if self.unit == "time":
             return Nanoseconds(round(self.value))
         if self.unit == "rate":
@@ -89,7 +89,7 @@ class Quantity:
         return int(self.value) if self.value.is_integer() else self.value
 
     def coordinate(self) -> tuple[str, float]:
-        """Unit and number as tables and figures have them: ``("mbps", 10.0)``."""
+        """Return unit and number as in tables and figures: ``("mbps", 10.0)``."""
         units = {"time": ("ms", NS_PER_MS), "rate": ("mbps", 1e6)}
         unit, scale = units.get(self.unit, (self.unit, 1.0))
         return unit, self.value / scale
@@ -109,10 +109,10 @@ def _size(text: str) -> Quantity:
 
 
 class Names:
-    """Named values, evaluated when asked for: a value may use the others.
+    """Named values, evaluated on access: a value may use other values.
 
     Args:
-        raw: The values as they were written.
+        raw: The values as written.
     """
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
@@ -121,7 +121,7 @@ class Names:
         self._open: list[str] = []
 
     def define(self, name: str, value: Any) -> None:
-        """Set a value that is not to be evaluated: one that was drawn."""
+        """Set a value that is not evaluated: a drawn value."""
         self._known[name] = value
 
     def __getitem__(self, name: str) -> Any:
@@ -129,7 +129,7 @@ class Names:
             return self._known[name]
         if name in self._open:
             raise ConfigError(
-                "circular", f"{' → '.join([*self._open, name])}", expected="values that do not need one another"
+                "circular", f"{' → '.join([*self._open, name])}", expected="values that do not depend on each other"
             )
         if name not in self._raw:
             known = sorted({*self._raw, *self._known})
@@ -176,7 +176,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _end(text: str, start: int) -> int:
-    """Where the placeholder ends that begins at ``start``."""
+    """Return the end of the placeholder that begins at ``start``."""
     if match := _NAME.match(text, start):
         return match.end()
     depth = 0
@@ -200,7 +200,7 @@ def evaluate(expression: str, names: Names) -> Quantity:
     """Evaluate arithmetic.
 
     Raises:
-        ConfigError: It is not arithmetic, or units do not fit.
+        ConfigError: The expression is not arithmetic, or units do not fit.
     """
     try:
         tree = ast.parse(expression.strip(), mode="eval").body
@@ -257,8 +257,8 @@ def _unit(op: ast.operator, left: Quantity, right: Quantity) -> Unit:
     raise ConfigError(
         "unit-mismatch",
         f"{left.unit or 'a number'} {sign} {right.unit or 'a number'}",
-        expected="sums of one unit, and multiples",
-        hint="plain times in arithmetic have no unit: name them as parameters, like silence: 1s",
+        expected="sums of values with the same unit, and multiples",
+        hint="numbers in arithmetic have no unit: define values with units as parameters, like silence: 1s",
     )
 
 
@@ -294,5 +294,5 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Quantity]]] = {
     "ceil": _ceil,
     "max": _max,
 }
-"""``packet_time(rate)``: how long a packet of 1500 bytes takes; ``bdp(rate, rtt)``: the bandwidth-delay product in
-such packets; ``ceil(x)``: rounded up; ``max(x, y)``: the larger one."""
+"""``packet_time(rate)``: transmission time of a packet of 1500 bytes; ``bdp(rate, rtt)``: bandwidth-delay product in
+such packets; ``ceil(x)``: rounded up; ``max(x, y)``: the larger value."""

@@ -1,4 +1,4 @@
-"""The runs of an experiment before they are run, and what is kept of each."""
+"""The planned runs of an experiment, and the data that is stored of each run."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ from ccgym.experiments.training import TrainingRange, training_range
 from ccgym.units import Nanoseconds
 
 SERIES_VERSION: Final = 3
-"""Rises with what is kept of series: runs without it are then run again."""
+"""Version of stored series: it rises when they change; older runs are then run again."""
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run of one scheme in an experiment, before it is run."""
+    """One planned run of one scheme in an experiment."""
 
     tested: Contender
     condition: Condition
     number: int
     """Number of the run, from 1."""
     scenario: Scenario = field(repr=False)
-    """What is run; the same for every scheme."""
+    """Scenario of the run; the same for every scheme."""
     run: Run = field(repr=False)
     alone: Mapping[int, Run] = field(default_factory=dict, repr=False)
-    """Runs of some of its flows alone, by their numbers, that metrics compare with."""
+    """Runs of single flows alone, by number of the flow, for metrics that compare with them."""
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """All that has to be run for it."""
+        """All required runs: the run and the runs of single flows."""
         return (self.run, *self.alone.values())
 
 
 def planned(
     test: Test, schemes: Sequence[Contender], *, runs: int | None, seed: int, backend: str = SIMULATED
 ) -> list[PlannedRun]:
-    """All runs of an experiment: repetition by repetition, within it condition by condition, then scheme by scheme.
+    """Return all runs of an experiment: by repetition, within it by condition, within it by scheme.
 
     Args:
         test: The experiment.
-        schemes: The tested schemes; those that criteria compare with are run, too.
-        runs: Repetitions; None: as the experiment says.
+        schemes: The tested schemes; the schemes that criteria compare with are run, too.
+        runs: Number of repetitions; None: the number of the experiment.
         seed: Root of every random stream.
-        backend: Where packets travel.
+        backend: Name of the backend.
     """
     needs_packets = any(metric.needs_packets for metric in test.metrics)
     record = Record(packets=needs_packets, series=Nanoseconds(test.spec.sampling))
@@ -86,7 +86,7 @@ def planned(
 
 
 def _alone(run: Run, scenario: Scenario) -> dict[int, Run]:
-    """The flows of a run that metrics want alone, too: over the same path, with the same seed, at the same time."""
+    """Return the runs of single flows that metrics need: over the same path, with the same seed and start times."""
     flows = run.contender.flows
     numbers = dict.fromkeys(one.alone for one in scenario.metrics if one.alone is not None)
     if any(number > len(flows) for number in numbers):
@@ -104,14 +104,14 @@ def _alone(run: Run, scenario: Scenario) -> dict[int, Run]:
 
 
 def reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
-    """Keeps the metrics of a run, and of first runs their series, tables and flows over time."""
+    """Return the reduction of a run to its metrics and, for first runs, its series, tables and flows over time."""
     scenarios = {one.run.digest: (one.scenario, one.scenario.metrics) for one in plan}
     for one in plan:
         for number, run in one.alone.items():
             wanted = tuple(metric for metric in one.scenario.metrics if metric.alone == number)
             scenarios[run.digest] = (one.scenario, wanted)
     versions = [metric_kind(str(given.get("metric", key))).version for key, given in test.spec.metrics.items()]
-    # What decides the numbers besides the run itself; sweeps do not, so that a quick look and a whole one share runs.
+    # All that affects the numbers, apart from the run; without sweeps, so that --quick and full calls share runs.
     parameters = {name: part.parameters for name, part in test.spec.parts().items()}
     series = test.spec.series and [test.spec.series, SERIES_VERSION]
     named = digest([test.spec.metrics, parameters, series, versions])
@@ -134,8 +134,8 @@ def reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
 
 
 def takes_part(test: Test, tested: Contender) -> bool:
-    """Whether a scheme is run in an experiment: of one for learned policies, only those; of one for flows of TCP, none
-    that follow a video encoder, which travel over UDP."""
+    """Return whether a scheme takes part: experiments for learned policies have only these; experiments with TCP flows
+    have no schemes that follow a video encoder, since these use UDP."""
     own = tested.choice
     if own is None:
         return not test.spec.learned_only

@@ -1,4 +1,4 @@
-"""What is asked of an experiment besides its YAML, the directory of its results, and the files of a report."""
+"""Options of an experiment's command, the directory of the results, and the files of a report."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from ccgym.evaluation.run import Contender, digest
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for."""
+    """Options of the command."""
 
     out: Path
-    """The results directory; it is made where it is missing."""
+    """The results directory; it is created if it is missing."""
     schemes: tuple[Contender, ...] | None = None
-    """The tested schemes, in the order in which they were named; None: those of the experiment."""
+    """The tested schemes, in the order of the command; None: the schemes of the experiment."""
     runs: int | None = None
-    """Repetitions; None: those of the experiment."""
+    """Number of repetitions; None: the number of the experiment."""
     runtime_ns: int | None = None
-    """Length of a run, nanoseconds; None: that of the experiment."""
+    """Length of a run, nanoseconds; None: the length of the experiment."""
     seed: int = 1
     backend: str = SIMULATED
     jobs: int | None = None
-    """Runs at a time; None: as :func:`~ccgym.evaluation.engine.measure` decides."""
+    """Number of parallel runs; None: :func:`~ccgym.evaluation.engine.measure` decides."""
     repeat_limited: int = 0
     """As in :func:`~ccgym.evaluation.engine.measure`."""
     retries: int = 0
-    """The same."""
+    """As in :func:`~ccgym.evaluation.engine.measure`."""
     budget_s: float | None = None
-    """Time for runs, seconds; what does not fit is left for the next call. None: as much as it takes."""
+    """Max time for runs, seconds; further runs are left for the next call. None: no limit."""
     quick: bool = False
-    """A coarse answer in a fraction of the time: what the experiment's ``quick`` says."""
+    """Whether to apply the experiment's ``quick``: a rough result in a fraction of the time."""
     confirm: int = 0
-    """Of a report on requirements: how many simulated runs are made once more with real packets."""
+    """For a report on requirements: number of simulated runs that are repeated with real packets."""
     command: tuple[str, ...] = ()
     cluster: RemoteExecutor | None = None
-    """Where runs are made; None: here."""
+    """Cluster for the runs; None: this machine."""
 
     def __post_init__(self) -> None:
         check_name(self.backend, "backend")
@@ -53,16 +53,16 @@ class Request:
 
 @dataclass(frozen=True)
 class Written:
-    """A file for the reader."""
+    """A file for the user."""
 
     title: str
-    """What it is, in a word: ``report``, ``figure``, ``table``, ``results``."""
+    """Kind of the file: ``report``, ``figure``, ``table``, ``results``."""
     file: Path
 
 
 def identity(name: str, request: Request) -> dict[str, Any]:
-    """What must be the same for two requests to share a directory. Schemes and repetitions may differ: every run is
-    stored by itself."""
+    """Return the fields that must be equal for two requests to share a directory. Schemes and repetitions may differ:
+    every run is stored separately."""
     return {
         "experiment": name,
         "ccgym": __version__,
@@ -74,7 +74,7 @@ def identity(name: str, request: Request) -> dict[str, Any]:
 
 
 def default_directory(name: str, request: Request) -> Path:
-    """``results/<experiment>``, with a digest where another experiment has that; ``request.out`` is ignored."""
+    """Return ``results/<experiment>``, with a digest if another experiment uses it; ``request.out`` is ignored."""
     mine = identity(name, request)
     words = [name, *(["quick"] if request.quick else [])]
     words += [request.backend] if request.backend != "sim" else []
@@ -88,6 +88,6 @@ def claim_directory(name: str, request: Request) -> None:
     """Reserve ``request.out`` for this experiment.
 
     Raises:
-        ResultsError: It holds something else, or cannot be written.
+        ResultsError: The directory contains something else, or cannot be written.
     """
     claim(request.out, identity(name, request), "experiment")

@@ -1,4 +1,4 @@
-"""Running experiments: every condition with every scheme, run in threads, kept run by run."""
+"""Execution of experiments: every condition with every scheme, in threads; each run is stored."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ccgym.experiments.spec import ExperimentSet
 
 @dataclass(frozen=True)
 class Executed:
-    """Experiments that were run, before anything is made of their runs."""
+    """The finished runs of experiments, before their evaluation."""
 
     source: ExperimentSet
     request: Request
@@ -35,18 +35,18 @@ class Executed:
     """The tested schemes."""
     tests: tuple[Test, ...]
     plans: Mapping[str, Sequence[PlannedRun]] = field(repr=False)
-    """By experiment."""
+    """Planned runs by experiment."""
     found: Mapping[str, Mapping[str, RunOutcome]] = field(repr=False)
-    """By experiment and digest of the run."""
+    """Outcomes by experiment and digest of the run."""
     started: float
-    """Seconds since the epoch."""
+    """Start of the command, seconds since the epoch."""
 
     def ran(self, test: Test) -> dict[str, list[RunResult]]:
-        """The runs that ended well, by scheme."""
+        """Return the runs that ended well, by scheme."""
         return ran_of(self.plans[test.name], self.found[test.name])
 
     def rows(self) -> Iterator[Measurement]:
-        """Every metric of every run; fractions stay fractions."""
+        """Yield every metric of every run; fractions stay fractions."""
         for test in self.tests:
             units = {one.key: "fraction" if one.unit == "%" else one.unit for one in test.metrics}
             for scheme, runs in self.ran(test).items():
@@ -60,7 +60,7 @@ class Executed:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What was asked for."""
+        """Options of the command."""
         request = self.request
         return {
             "experiment": self.source.name,
@@ -90,26 +90,26 @@ class Executed:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out; of real packets: schemes that cannot run here, runs that the machine could not hold."""
+        """Notes on what was left out; with real packets: schemes that cannot run here, and emulator-limited runs."""
         notes = (note for one in self._ended if (note := _note(one)) is not None)
         left = self.left
-        up = (f"time was up: {left} of {len(self._ended)} runs are left; the same command goes on",) if left else ()
+        up = (f"time was up: {left} of {len(self._ended)} runs are left; the same command continues",) if left else ()
         return (*up, *self.source.left_out, *dict.fromkeys(notes))
 
     @property
     def left(self) -> int:
-        """How many runs were left because time was up."""
+        """Number of runs that were left because time was up."""
         return sum(one.left for one in self._ended)
 
 
 def execute(source: ExperimentSet, request: Request, store: RunStore, observer: Observer) -> Executed:
-    """Run what is not in the store yet.
+    """Make all runs that are not in the store yet.
 
-    Interrupted, the same request goes on where it stopped; further schemes and repetitions are added to what is there.
+    After an interruption, the same request continues; further schemes and repetitions are added to existing runs.
 
     Raises:
-        ConfigError: The request makes no sense: a length of runs, kernel TCP in the simulator.
-        PlatformError: This machine lacks something that the backend needs.
+        ConfigError: The request is not possible: a length of runs, kernel TCP in the simulator.
+        PlatformError: This machine does not have all that the backend needs.
     """
     started = time.time()
     schemes = checked(source, request)
@@ -118,7 +118,7 @@ def execute(source: ExperimentSet, request: Request, store: RunStore, observer: 
         test.name: planned(test, schemes, runs=request.runs, seed=request.seed, backend=request.backend)
         for test in tests
     }
-    # A flow alone is the same for many schemes, and run once.
+    # The run of a single flow is the same for many schemes, and made once.
     needed = {
         name: list({run.digest: run for one in plan for run in one.runs}.values()) for name, plan in plans.items()
     }
@@ -149,8 +149,8 @@ def execute(source: ExperimentSet, request: Request, store: RunStore, observer: 
 def _batches(
     tests: Sequence[Test], needed: Mapping[str, Sequence[Run]], *, balanced: bool
 ) -> Iterator[tuple[Test, Sequence[Run]]]:
-    """What is measured one after the other: experiment by experiment; or repetition by repetition, and within one the
-    conditions in random order, so that those of an unfinished repetition are from all parts of a sweep."""
+    """Yield the runs in batches: by experiment; with a budget by repetition, with conditions in random order, so that
+    an unfinished repetition has conditions from all parts of a sweep."""
     if not balanced:
         yield from ((test, needed[test.name]) for test in tests)
         return
@@ -166,14 +166,14 @@ def _batches(
 
 
 def checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
-    """The schemes, if the request can be met."""
+    """Return the schemes, if the request is possible."""
     if request.runtime_ns is not None:
         raise ConfigError(
             "options-conflict",
             f"runs of {request.runtime_ns / 1e9:g} s",
             where="runtime",
-            expected="nothing: the experiment says how long runs are",
-            hint="a quick look takes fewer conditions and repetitions",
+            expected="no length: the experiment sets the length of runs",
+            hint="use --quick for fewer conditions and repetitions",
         )
     schemes = request.schemes or contenders(source.schemes, "schemes")
     for one in schemes:
@@ -182,7 +182,7 @@ def checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
 
 
 def _note(ended: RunOutcome) -> str | None:
-    """What to know of a run with real packets."""
+    """Return a note on a run with real packets; None if there is nothing to note."""
     if ended.unavailable is not None:
         return f"{ended.run.contender.label} cannot run here: {ended.unavailable}"
     if ended.stored is not None and ended.stored.limited is not None:
@@ -191,7 +191,7 @@ def _note(ended: RunOutcome) -> str | None:
 
 
 def ran_of(plan: Sequence[PlannedRun], outcomes: Mapping[str, RunOutcome]) -> dict[str, list[RunResult]]:
-    """The runs that ended well, those of flows alone included, by scheme."""
+    """Return the runs that ended well, including runs of single flows, by scheme."""
     runs: dict[str, list[RunResult]] = {}
     for one in plan:
         outcome = outcomes[one.run.digest]

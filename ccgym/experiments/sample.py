@@ -1,4 +1,4 @@
-"""What metrics are computed from: the counts of a run over time, sampled."""
+"""Input of metrics: the sampled counts of a run over time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Sample:
-    """Counts since the beginning of a run, sampled. Between samples they are taken to grow linearly."""
+    """Sampled counts since the start of a run. Between samples, they are interpolated linearly."""
 
     t_s: Floats
     """Sampling times, seconds; the first is 0."""
@@ -34,11 +34,11 @@ class Sample:
     lost: tuple[Floats, ...]
     """Per flow: data packets that the sender declared lost."""
     arrived: tuple[Floats, ...]
-    """Per flow: bytes of the IP packets that arrived, also of what arrived before."""
+    """Per flow: bytes of the IP packets that arrived, duplicates included."""
     srtt_ms: tuple[Floats, ...]
     """Per flow: smoothed round-trip time, ms; 0 before the first measurement."""
     states: tuple[tuple[str, ...], ...]
-    """Per flow: the state that its scheme was in at each time, by its specification's name; empty where it has none."""
+    """Per flow: state of its scheme at each time, named as in its specification; empty if the scheme has no states."""
     drops: Floats
     """Packets that the bottleneck's queue dropped."""
     wire_ratio: tuple[float, ...]
@@ -50,11 +50,11 @@ class Sample:
 
     @classmethod
     def of(cls, record: RunRecord, flows: Sequence[FlowSpec] = ()) -> Sample:
-        """From a run that kept its series.
+        """Return the sample of a run that kept its series.
 
         Args:
             record: The run.
-            flows: Its flows, which know the sizes of their packets; by default those of TCP.
+            flows: Its flows, with the sizes of their packets; by default the sizes of TCP packets.
 
         Raises:
             SimulationError: The run kept no series, or its path has no bottleneck.
@@ -85,60 +85,60 @@ class Sample:
         )
 
     def goodput_mbps(self, flow: int, begin_s: float, end_s: float) -> float:
-        """Unique payload of a flow per time, Mbit/s."""
+        """Return the unique payload of a flow per time, Mbit/s."""
         return self._grown(self.payload[flow], begin_s, end_s) * 8 / 1e6 / (end_s - begin_s)
 
     def sent_packets(self, flow: int, begin_s: float, end_s: float) -> float:
-        """Data packets that a flow sent, retransmissions included."""
+        """Return the number of data packets that a flow sent, retransmissions included."""
         return self._grown(self.sent[flow], begin_s, end_s)
 
     def utilization(self, flows: Sequence[int], begin_s: float, end_s: float) -> float:
-        """Fraction of the link's capacity that these flows' unique data took, headers included; 0 without capacity."""
+        """Return the fraction of capacity that the flows' unique data used, with headers; 0 without capacity."""
         capacity = self._grown(self.capacity_bits, begin_s, end_s)
         bits = sum(self._grown(self.payload[flow], begin_s, end_s) * 8 * self.wire_ratio[flow] for flow in flows)
         return bits / capacity if capacity > 0 else 0.0
 
     def share(self, flows: Sequence[int], begin_s: float, end_s: float) -> float:
-        """Fraction of the link's capacity that these flows' packets took, headers included; 0 without capacity."""
+        """Return the fraction of capacity that the flows' packets used, with headers; 0 without capacity."""
         capacity = self._grown(self.capacity_bits, begin_s, end_s)
         bits = sum(self._grown(self.arrived[flow], begin_s, end_s) for flow in flows) * 8
         return bits / capacity if capacity > 0 else 0.0
 
     def loss(self, flows: Sequence[int], begin_s: float, end_s: float) -> float:
-        """Packets that the senders of these flows declared lost per packet sent; 0 where nothing was sent."""
+        """Return the packets that the flows' senders declared lost per packet sent; 0 if nothing was sent."""
         sent, lost = (
             sum(self._grown(counts[flow], begin_s, end_s) for flow in flows) for counts in (self.sent, self.lost)
         )
         return lost / sent if sent > 0 else 0.0
 
     def rtt_ms(self, flow: int, begin_s: float, end_s: float) -> float | None:
-        """Mean over time of a flow's smoothed round-trip time; None where it measured none."""
+        """Return the mean over time of a flow's smoothed round-trip time, ms; None without a measurement."""
         values = self.srtt_ms[flow][(self.t_s > begin_s) & (self.t_s <= end_s)]
         known = values[values > 0]
         return float(known.mean()) if known.size else None
 
     def rtt_percentile_ms(self, flow: int, percentile: float, begin_s: float, end_s: float) -> float | None:
-        """A percentile over time of a flow's smoothed round-trip time, a value that it had; None without any."""
+        """Return a percentile over time of a flow's sRTT, ms, without interpolation; None without a measurement."""
         values = self.srtt_ms[flow][(self.t_s > begin_s) & (self.t_s <= end_s)]
         known = values[values > 0]
         return percentile_nearest(known, percentile / 100) if known.size else None
 
     def offered_load(self, flows: Sequence[int], begin_s: float, end_s: float) -> float:
-        """Bits that these flows sent per bit that the link could have carried; 0 without capacity."""
+        """Return the bits that the flows sent per bit of the link's capacity; 0 without capacity."""
         capacity = self._grown(self.capacity_bits, begin_s, end_s)
         bits = sum(self._grown(self.sent_bytes[flow], begin_s, end_s) for flow in flows) * 8
         return bits / capacity if capacity > 0 else 0.0
 
     def drop_rate(self, begin_s: float, end_s: float) -> float:
-        """Packets dropped by the bottleneck per packet sent, of all flows; 0 where nothing was sent."""
+        """Return the packets dropped by the bottleneck per packet sent, of all flows; 0 if nothing was sent."""
         sent = sum(self._grown(count, begin_s, end_s) for count in self.sent)
         return self._grown(self.drops, begin_s, end_s) / sent if sent > 0 else 0.0
 
     def series(self, width_s: float) -> dict[str, list[float]]:
-        """Series in bins of a width.
+        """Return series in bins of a width.
 
         Returns:
-            Rate of the flows together and of the link, Mbit/s on the wire; packets that the bottleneck dropped per
+            Rate of all flows together and of the link, Mbit/s on the wire; packets that the bottleneck dropped per
             packet sent; mean of the flows' smoothed round-trip times, ms, 0 before the first measurement.
         """
         edges = np.arange(0.0, self.t_s[-1] + 1e-9, width_s)

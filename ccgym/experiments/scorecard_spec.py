@@ -1,4 +1,4 @@
-"""What the YAML of a scorecard says."""
+"""The model of a scorecard's YAML."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ccgym.experiments.comparison import Comparison
 
 
 class PathSection(Strict):
-    """Paths that figures set apart."""
+    """Paths that figures show as a section."""
 
     title: str
     paths: tuple[str, ...] = Field(min_length=1)
-    """Names of the catalog."""
+    """Names from the catalog."""
 
     @field_validator("paths")
     @classmethod
     def _known(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
-        # Aliases, such as pantheon-5, become the name that says more: 77.72mbps.
+        # Aliases, such as pantheon-5, are replaced by the more informative name: 77.72mbps.
         return tuple(NetworkPath.named(name).name or name for name in paths)
 
 
@@ -41,7 +41,7 @@ class ScorecardSpec(Comparison):
     sections: Mapping[str, PathSection] = Field(min_length=1)
     """The paths, in sections by name."""
     groups: Mapping[str, GroupSpec] = Field(default_factory=dict)
-    """What is ranked together, by name; the first is that of the overall ranking. By default all paths."""
+    """Groups that are ranked, by name; the first group is the overall ranking. By default all paths."""
 
     @model_validator(mode="after")
     def _known_sections(self) -> Self:
@@ -62,5 +62,5 @@ class ScorecardSpec(Comparison):
 
     @property
     def paths(self) -> Mapping[str, str]:
-        """The section of every path, section by section."""
+        """Section of every path, section by section."""
         return {name: section for section, one in self.sections.items() for name in one.paths}

@@ -1,6 +1,6 @@
-"""What an experiment's YAML says: paths, flows, sweeps and draws, metrics, criteria and figures.
+"""Models of an experiment's YAML: paths, flows, sweeps and draws, metrics, criteria and figures.
 
-What has placeholders is kept as it was written; :mod:`ccgym.experiments.expand` puts values in their place.
+Texts with placeholders are kept as written; :mod:`ccgym.experiments.expand` inserts the values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ccgym.units import NS_PER_MS
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Two mappings merged key by key; everything else is replaced."""
+    """Return two mappings merged key by key; other values are replaced."""
     found = dict(base)
     for key, value in over.items():
         before = found.get(key)
@@ -30,21 +30,21 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class ScenarioSpec(Strict):
-    """Conditions of one kind: what varies, the path, and the flows."""
+    """Conditions of one kind: varied values, the path, and the flows."""
 
     sweep: Mapping[str, Sequence[Raw] | Mapping[str, Mapping[str, Raw]]] = Field(default_factory=dict)
-    """Values that vary: ``{rate: [10mbps, 50mbps]}``; every combination is a condition. ``{order: {first: {a: 1},
+    """Varied values: ``{rate: [10mbps, 50mbps]}``; every combination is a condition. ``{order: {first: {a: 1},
     second: {a: 2}}}`` sets several values under one name; ``{"rate, owd": [[6mbps, 10ms], …]}`` varies them together.
-    The first varies fastest."""
+    The first one varies fastest."""
     parameters: Mapping[str, Raw] = Field(default_factory=dict)
-    """Values that do not vary, or follow from others: ``{begin: $(0.8 * duration)}``."""
+    """Values that do not vary, or depend on other values: ``{begin: $(0.8 * duration)}``."""
     draw: Mapping[str, Mapping[str, Raw]] = Field(default_factory=dict)
     """Random values, drawn for every run in this order: ``{owd: {uniform: [10ms, 100ms]}}``; see
     :mod:`ccgym.experiments.draws`."""
     path: Raw = None
     """The path: a name, a mahimahi command line or a mapping."""
     paths: Sequence[Raw] | Mapping[str, Raw] | None = None
-    """Instead of ``path``: several, by name; the sweep's last value, called ``path``."""
+    """Instead of ``path``: several paths, by name; they are the last value of the sweep, ``path``."""
     flows: Sequence[Mapping[str, Raw]] = ({"scheme": "$scheme"},)
     """The flows, as in ``simulate``; ``$scheme`` is the tested scheme."""
     duration: Raw = "30s"
@@ -52,7 +52,7 @@ class ScenarioSpec(Strict):
 
 
 class Untrained(Strict):
-    """Range of rates and one-way delays that stands in where a scheme was not trained."""
+    """Range of rates and one-way delays for schemes that were not trained."""
 
     rate: tuple[RateField, RateField]
     """Minimum and maximum rate."""
@@ -61,32 +61,32 @@ class Untrained(Strict):
 
 
 class Published(Strict):
-    """Winning rates that were published, to stand next to ours."""
+    """Published winning rates, shown next to ccgym's."""
 
     source: str
-    """Where they are from."""
+    """Source of the rates."""
     participants: tuple[str, ...]
-    """The schemes that are compared, as far as they take part: a winning rate depends on who does."""
+    """The published schemes; those in ccgym are compared. A winning rate depends on the schemes that take part."""
     rates: Mapping[str, float]
     """Published winning rates by scheme, fractions."""
     instead: Mapping[str, str] = Field(default_factory=dict)
-    """Schemes that stand in for published ones that ccgym does not have, with the names of those."""
+    """Substitutes for published schemes that ccgym does not have, with the names of the published schemes."""
 
 
 class Games(Strict):
-    """How schemes are compared on every condition: in games, one for each window of time.
+    """Comparison of schemes on every condition in games, one game for each window of time.
 
-    The rules are ccBench's (arXiv 2307.10054); :mod:`ccgym.experiments.views.games` has them.
+    The rules are ccBench's (arXiv 2307.10054); see :mod:`ccgym.experiments.views.games`.
     """
 
     rule: Literal["power", "fair_share"]
-    """``power``: throughput² / round-trip time; ``fair_share``: how near to its equal part of the link."""
+    """``power``: throughput² / round-trip time; ``fair_share``: distance from an equal share of the link."""
     throughput: tuple[str, ...] = Field(min_length=1)
-    """The metric of the throughput in each window, Mbit/s."""
+    """Metrics of the throughput in each window, Mbit/s."""
     delay: tuple[str, ...] = ()
-    """Of ``power``: the metric of the mean one-way delay in each, ms."""
+    """For ``power``: metrics of the mean one-way delay in each window, ms."""
     share: tuple[str, ...] = ()
-    """Of ``power``: the metric of the part of the capacity that was used in each."""
+    """For ``power``: metrics of the used fraction of the capacity in each window."""
     published: Published | None = None
 
     @model_validator(mode="after")
@@ -101,59 +101,59 @@ class Games(Strict):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """All metrics that it needs."""
+        """All metrics of the games."""
         return (*self.throughput, *self.delay, *self.share)
 
 
 class ExperimentSpec(ScenarioSpec):
-    """An experiment: what is run, what is measured, what passes, what is drawn."""
+    """An experiment: its runs, metrics, criteria and figures."""
 
     title: str
     """Label, in a few words."""
     question: str = ""
-    """What is asked, in a sentence."""
+    """The question of the experiment, in a sentence."""
     setting: str = ""
     """Paths and flows, in a sentence."""
     threshold: str = ""
-    """What passes, in a sentence."""
+    """The threshold, in a sentence."""
     brief: str = ""
-    """The same in a few words."""
+    """The threshold in a few words."""
     source: str = ""
-    """Where the experiment comes from."""
+    """Source of the experiment."""
     schemes: Sequence[Raw] = ("cubic", "bbr", "copa:mode=paper", "learned")
-    """Schemes that are tested where none are named: names, ``bbr+cubic@5s``, words for several such as
-    ``learned`` (:mod:`ccgym.schemes.groups`), or ``{name: …, flows: […]}``."""
+    """Tested schemes if the command names none: names, ``bbr+cubic@5s``, names of groups such as ``learned``
+    (:mod:`ccgym.schemes.groups`), or ``{name: …, flows: […]}``."""
     learned_only: bool = False
-    """Whether only learned policies are judged; other schemes are left out."""
+    """Whether only learned policies take part; other schemes are left out."""
     untrained: Untrained | None = None
-    """With this, ``$trained_rate`` and ``$trained_owd`` are the largest rate and one-way delay that a scheme was
-    trained on, as its card says; of a scheme that was not trained, the maxima of this range."""
+    """With this, ``$trained_rate`` and ``$trained_owd`` are the max rate and one-way delay of a scheme's training
+    according to its card; for a scheme that was not trained, the maxima of this range."""
     runs: int = Field(default=5, ge=1, le=MAX_RUNS)
     """Repetitions of every condition."""
     draws: int = Field(default=1, ge=1, le=MAX_RUNS)
-    """Runs per repetition, each with its own draws: experiments over random paths take more."""
+    """Runs per repetition, each with its own draws: experiments over random paths need several."""
     scenarios: Mapping[str, Mapping[str, Raw]] = Field(default_factory=dict)
-    """Conditions of several kinds, by name: each has what it does not share with the others."""
+    """Conditions of several kinds, by name: each has the fields that it does not share with the others."""
     sampling: PeriodField = 100 * NS_PER_MS
-    """Spacing of the samples that metrics are computed from."""
+    """Interval between the samples that metrics use."""
     series: PeriodField | None = None
-    """Width of the bins of the rate over time that figures show of first runs; none are kept by default."""
+    """Bin width of the series of first runs that figures show; by default no series are kept."""
     metrics: Mapping[str, Mapping[str, Raw]] = Field(min_length=1)
     """Metrics by name, the most important first, with their options (:mod:`ccgym.experiments.metrics`)."""
     criteria: tuple[CriterionSpec, ...] = ()
-    """What a scheme has to meet to pass."""
+    """Criteria that a scheme must meet to pass."""
     figures: tuple[str | Mapping[str, Mapping[str, Raw]], ...] = ()
-    """What is drawn: names of figures (:mod:`ccgym.report.figures`), or a name with options: ``{sweep: {x: owd}}``."""
+    """Figures: names (:mod:`ccgym.report.figures`), or a name with options: ``{sweep: {x: owd}}``."""
     games: Games | None = None
-    """How schemes are ranked against each other; with it the experiment is a part of a league."""
+    """Games between the schemes; with games, the experiment is a part of a league."""
     compare: bool = False
-    """Whether schemes are compared pair by pair: better, worse or undecided in each metric that has a better side."""
+    """Whether schemes are compared pair by pair: better, worse or undecided in each metric with a better direction."""
     optional: bool = False
-    """Whether it is left out, with a word, where a trace that it needs is missing."""
+    """Whether the experiment is left out, with a note, if a required trace is missing."""
     quick: Mapping[str, Raw] = Field(default_factory=dict)
-    """What ``--quick`` changes."""
+    """Fields that ``--quick`` changes."""
     name: str = ""
-    """Name in files; that of the YAML file."""
+    """Name in files: the name of the YAML file."""
 
     @model_validator(mode="before")
     @classmethod
@@ -173,13 +173,13 @@ class ExperimentSpec(ScenarioSpec):
         return tuple(dict.fromkeys(name for one in self.criteria for name in one.baselines))
 
     def parts(self) -> Mapping[str, ScenarioSpec]:
-        """The scenarios by name, each with what it shares with the others; one without a name where none are named."""
+        """Return the scenarios by name, each with the shared fields; without scenarios, one with an empty name."""
         shared = {key: getattr(self, key) for key in ScenarioSpec.model_fields if key in self.model_fields_set}
         if not self.scenarios:
             return {"": ScenarioSpec.model_validate(shared)}
         made = {}
         for name, own in self.scenarios.items():
-            # What a scenario sweeps over itself comes before what it shares.
+            # The scenario's own sweep comes before the shared sweep.
             sweep = own.get("sweep", {})
             if not isinstance(sweep, Mapping):
                 raise ConfigError(
@@ -197,30 +197,30 @@ class ExperimentSpec(ScenarioSpec):
 
 
 class Row(Strict):
-    """What a section of a document asks of a scheme, and the experiments that answer."""
+    """A requirement in a section of a document, and the experiments that test it."""
 
     section: str
     """Number of the section: ``5.1.1``."""
     title: str
-    """What it is about, in a few words."""
+    """Topic of the requirement, in a few words."""
     level: Literal["MUST", "SHOULD", "–"]
-    """How strongly the document asks for it; ``–``: without a key word of RFC 2119."""
+    """Level of the requirement; ``–``: without a key word of RFC 2119."""
     asks: str
-    """What it asks for, in a sentence of ours."""
+    """The requirement, in a sentence of ccgym."""
     tests: tuple[str, ...] = ()
-    """Files of the experiments that answer, next to the file of the set."""
+    """Files of the experiments that test the requirement, next to the file of the set."""
     reason: str = ""
-    """Why their thresholds lie where they do, and whose they are."""
+    """Reasons and sources of their thresholds."""
     missing: str = ""
-    """What is not tested, and what that would need."""
+    """What is not tested, and what a test would need."""
     author: str = ""
-    """What no experiment can answer: the author of a scheme has to write it."""
+    """What no experiment can test: the author of a scheme must write it."""
 
     @model_validator(mode="after")
     def _says_something(self) -> Row:
         if not (self.tests or self.missing or self.author):
             raise ConfigError(
-                "key-missing", "a row without an answer", expected="tests, missing or author", where=self.section
+                "key-missing", "a row without content", expected="tests, missing or author", where=self.section
             )
         if self.tests and not self.reason:
             raise ConfigError("key-missing", "thresholds without a reason", expected="reason", where=self.section)
@@ -228,7 +228,7 @@ class Row(Strict):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its experiments."""
+        """Names of the experiments."""
         return tuple(Path(file).stem for file in self.tests)
 
 
@@ -236,24 +236,24 @@ class ExperimentSet(Strict):
     """Experiments that are run and shown together."""
 
     title: str
-    """Label."""
+    """Label of the set."""
     include: tuple[str, ...] = Field(min_length=1)
-    """Their files, next to this one; with :attr:`rows` those of the rows."""
+    """Files of the experiments, next to this file; with :attr:`rows`, the files of the rows."""
     document: str = ""
-    """The document that the rows are of: ``RFC 9743``."""
+    """The document with the requirements: ``RFC 9743``."""
     rows: tuple[Row, ...] = ()
-    """What a document asks for, section by section: the page is then a report on these."""
+    """Requirements of a document, section by section: the page is then a report on them."""
     note: str = ""
-    """Of a set with rows: what has to be known of its thresholds."""
+    """For a set with rows: a note on its thresholds."""
     intervals: bool = False
-    """Whether a verdict needs the whole 95 % interval of a mean on one side of its threshold; else it is *undecided*.
+    """Whether a verdict requires the whole 95 % interval of a mean on one side of its threshold, else *undecided*.
     By default the mean decides."""
     name: str = ""
-    """Name in files; that of the YAML file."""
+    """Name in files: the name of the YAML file."""
     experiments: tuple[ExperimentSpec, ...] = ()
     """The experiments, in order."""
     left_out: tuple[str, ...] = ()
-    """Optional experiments that cannot be run here, and why."""
+    """Optional experiments that cannot run on this machine, with reasons."""
 
     @model_validator(mode="before")
     @classmethod
@@ -265,13 +265,13 @@ class ExperimentSet(Strict):
 
     @property
     def kind(self) -> Literal["experiment", "league", "requirements"]:
-        """What is made of the runs: verdicts, rankings, or a report on a document's requirements."""
+        """Kind of the results: verdicts, rankings, or a report on a document's requirements."""
         if self.rows:
             return "requirements"
         return "league" if any(one.games for one in self.experiments) else "experiment"
 
     def only(self, sections: Sequence[str]) -> ExperimentSet:
-        """The set with the rows of these sections, and of those within them, alone.
+        """Return the set with only the rows of these sections and their subsections.
 
         Raises:
             ConfigError: There is no such section.
@@ -292,7 +292,7 @@ class ExperimentSet(Strict):
 
     @property
     def schemes(self) -> list[Raw]:
-        """The schemes of all experiments."""
+        """Schemes of all experiments."""
         return list({str(one): one for test in self.experiments for one in test.schemes}.values())
 
 

@@ -1,6 +1,6 @@
-"""``--sweep NAME=A,B,C``: a path that varies as an experiment, or an experiment with other values.
+"""``--sweep NAME=A,B,C``: an experiment over a varied path, or an experiment with other values.
 
-What comes out is an :class:`~ccgym.experiments.spec.ExperimentSpecSet` like one that was written as YAML.
+The result is an :class:`~ccgym.experiments.spec.ExperimentSet`, as if it was written in YAML.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from ccgym.experiments.spec import ExperimentSet, ExperimentSpec
 from ccgym.units import format_time
 
 Values: TypeAlias = Mapping[str, Sequence[str | float]]
-"""What varies, by name, in the order in which it was given."""
+"""Varied values by name, in the order of the command."""
 
 RUNTIME: Final = "runtime"
-"""The name of the length of a run."""
+"""Name of the length of a run."""
 INTERVAL: Final = "interval"
-"""The name of the time between starts of flows."""
+"""Name of the time between the starts of flows."""
 
 METRICS: Final = ("throughput", "delay_p95", "loss", "utilization")
-"""What a sweep over a path measures: the numbers of Pantheon's table."""
+"""Metrics of a sweep over a path: the numbers of Pantheon's table."""
 
 _OPTION: Final = "--sweep"
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 
 
 def parse_sweeps(given: Iterable[str]) -> dict[str, list[str | float]]:
-    """Read ``rtt=20ms,40ms`` and its like.
+    """Read texts such as ``rtt=20ms,40ms``.
 
     Raises:
-        ConfigError: A text of another form, or one name twice.
+        ConfigError: A text has another form, or a name occurs twice.
     """
     found: dict[str, list[str | float]] = {}
     for text in given:
@@ -65,7 +65,7 @@ def parse_sweeps(given: Iterable[str]) -> dict[str, list[str | float]]:
 
 
 def _value(text: str) -> str | float:
-    """A plain number, or the text with its unit."""
+    """Return a plain number, or the text with its unit."""
     try:
         number = float(text)
     except ValueError:
@@ -84,21 +84,21 @@ def swept_path(
     flows: int = 1,
     interval_ns: int = 0,
 ) -> ExperimentSet:
-    """An experiment over a path that varies: every combination of values is a condition that every scheme meets.
+    """Return an experiment over a varied path: every combination of values is a condition for all schemes.
 
     Args:
-        path: A name, a mahimahi command line, a YAML or a trace file; None where ``path`` is what varies.
-        sweeps: What varies: what a path can be changed in (:data:`~ccgym.config.path_arguments.CHANGES`), ``path``,
-            ``runtime``, ``interval``, and whatever ``$NAME`` stands for in a mahimahi command line or a YAML file.
-        name: What the experiment is called in files.
-        schemes: Schemes that are tested where none are named.
-        runs: Repetitions of every condition.
+        path: A name, a mahimahi command line, a YAML or a trace file; None if ``path`` is varied.
+        sweeps: Varied values: changes of a path (:data:`~ccgym.config.path_arguments.CHANGES`), ``path``,
+            ``runtime``, ``interval``, and every ``$NAME`` in a mahimahi command line or a YAML file.
+        name: Name of the experiment in files.
+        schemes: Tested schemes if the command names none.
+        runs: Number of repetitions of every condition.
         runtime_ns: Length of a run, nanoseconds.
-        flows: How often the flows of a scheme are started in a run.
+        flows: Number of starts of a scheme's flows in a run.
         interval_ns: Time between these starts, nanoseconds.
 
     Raises:
-        CcgymError: The path cannot be read, something cannot vary, or a value does not fit.
+        CcgymError: The path cannot be read, a name cannot be varied, or a value does not fit.
     """
     paths = [path] if path is not None else [str(value) for value in sweeps.get(PATH, ())]
     described = [_described(one, sweeps) for one in paths]
@@ -109,11 +109,11 @@ def swept_path(
                 "unknown-name",
                 f"nothing here is called {shown(one)}",
                 where=_OPTION,
-                expected=f"{', '.join(known)}, or a name that the path has as ${one}",
+                expected=f"{', '.join(known)}, or a name that the path contains as ${one}",
                 hint=did_you_mean(one, known),
             )
     starts = [{"start": f"$({place} * {INTERVAL})"} if place else {} for place in range(flows)]
-    # As far as a figure goes: the first along its axis, the second over its panels, the third as line styles.
+    # A figure shows at most three: the first along its axis, the second over its panels, the third as line styles.
     order = sorted(sweeps, key=lambda key: key == PATH)
     axes = dict(zip(("x", "columns", "lines"), order, strict=False))
     data = {
@@ -141,7 +141,7 @@ def _title(path: str) -> str:
 
 
 def _described(path: str, sweeps: Values) -> Any:
-    """A path as the YAML of an experiment would have it, with placeholders for what varies."""
+    """Return a path as in the YAML of an experiment, with placeholders for the varied values."""
     if looks_like_mahimahi(path):
         whole: dict[str, Any] = {"mahimahi": path}
     elif path.endswith((".yaml", ".yml")):
@@ -158,7 +158,7 @@ def _described(path: str, sweeps: Values) -> Any:
 
 
 def _has_placeholder(raw: Any, name: str) -> bool:
-    """Whether a path that is written down has a place for a value of this name."""
+    """Return whether a path contains a placeholder with this name."""
     if isinstance(raw, Mapping):
         return any(_has_placeholder(value, name) for value in raw.values())
     if isinstance(raw, (list, tuple)):
@@ -167,10 +167,10 @@ def _has_placeholder(raw: Any, name: str) -> bool:
 
 
 def with_sweeps(source: ExperimentSet, sweeps: Values) -> ExperimentSet:
-    """The same experiments with other values of what they name: a sweep, a parameter, or the duration.
+    """Return the experiments with other values for a sweep, a parameter, or the duration.
 
     Raises:
-        CcgymError: None of them names it, or a value does not fit.
+        CcgymError: No experiment has this name, or a value does not fit.
     """
     changed = tuple(_with_values(one, sweeps) for one in source.experiments)
     known = sorted({name for one in source.experiments for name in _names(one)})
@@ -180,7 +180,7 @@ def with_sweeps(source: ExperimentSet, sweeps: Values) -> ExperimentSet:
                 "unknown-name",
                 f"nothing in {source.name} is called {shown(name)}",
                 where=_OPTION,
-                expected=", ".join(known) or "an experiment that names what varies",
+                expected=", ".join(known) or "an experiment with named values",
                 hint=did_you_mean(name, known),
             )
     for one in changed:

@@ -1,9 +1,9 @@
-"""What a learned policy was trained on, as its card tells.
+"""Training paths of a learned policy, from its card.
 
-Two questions are asked of the same distribution of paths. :attr:`Training.range` are its rates and delays:
-a condition of a stress test is *inside* if its own lie within; nothing else on the path counts. :meth:`Training.draws`
-asks more: whether training could have drawn this very path, its queue, loss and trace included. A scorecard calls such
-paths training paths, and all others held out.
+The distribution of training paths is used in two ways. :attr:`Training.range` has its rates and delays: a condition of
+a stress test is *inside* if its rates and delays are in this range; nothing else counts. :meth:`Training.draws` is
+stricter: it is true if training could have drawn exactly this path, with its queue, loss and trace. A scorecard calls
+such paths training paths, and all other paths held out.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from ccgym.evaluation.run import Contender
 
 REVERSE_FRACTION: Final = 0.1
-"""A way back with this fraction of the bottleneck's rate carries all acknowledgements (52 bytes each, at most one per
-packet of 1500) without delaying them: it does not constrain."""
+"""Min rate of the reverse link as a fraction of the bottleneck's rate: it then carries all ACKs (52 bytes each, at most
+one per packet of 1500) without delay, and does not constrain the path."""
 ROUNDING: Final = 1e-3
-"""Ranges are this much wider than they say: a trace of 200 Mbit/s has 200.003."""
+"""Relative tolerance of ranges: a trace of 200 Mbit/s has 200.003."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Box:
     """Minimum and maximum one-way delay, ms."""
 
     def contains(self, rate_mbps: float, owd_ms: float) -> bool:
-        """Whether a path lies within."""
+        """Return whether rate and delay are inside the box."""
         return _within(rate_mbps, self.rate_mbps) and _within(owd_ms, self.owd_ms)
 
 
@@ -56,20 +56,20 @@ class TrainingRange:
     """Boxes of rate and delay: one per part of a mixture or stage of a curriculum."""
 
     boxes: tuple[Box, ...]
-    """At least one."""
+    """The boxes, at least one."""
 
     def contains(self, rate_mbps: float, owd_ms: float) -> bool:
-        """Whether a path lies within one of the boxes."""
+        """Return whether rate and delay are inside one of the boxes."""
         return any(box.contains(rate_mbps, owd_ms) for box in self.boxes)
 
     @property
     def maxima(self) -> tuple[float, float]:
-        """The largest rate of all boxes in bit/s, and the largest one-way delay in ns."""
+        """The max rate of all boxes in bit/s, and the max one-way delay in ns."""
         return max(box.rate_mbps[1] for box in self.boxes) * 1e6, max(box.owd_ms[1] for box in self.boxes) * 1e6
 
     @property
     def text(self) -> str:
-        """``1.2–6 Mbit/s, 50–500 ms one way``."""
+        """The range as text: ``1.2–6 Mbit/s, 50–500 ms one way``."""
         return "; ".join(
             f"{_span(box.rate_mbps)} Mbit/s, {_span(box.owd_ms)} ms one way" for box in dict.fromkeys(self.boxes)
         )
@@ -80,16 +80,16 @@ class Training:
     """The paths that a policy was trained on."""
 
     distribution: PathDistribution | AnyCurriculum
-    """What training drew from."""
+    """The distribution of training paths."""
 
     @classmethod
     def of(cls, choice: Scheme) -> Training | None:
-        """Of a scheme; None where it was not trained, or its card does not say."""
+        """Return the training of a scheme; None if it was not trained, or if its card has no training paths."""
         return None if choice.policy is None else cls.of_card(choice.policy.card.training)
 
     @classmethod
     def of_card(cls, training: Mapping[str, Any]) -> Training | None:
-        """From the training part of a card; None where it does not say, or in words of another version."""
+        """Read the training part of a card; None if it has no training paths, or a format of another version."""
         try:
             paths = training["config"]["environment"]["paths"]
             return None if paths is None else cls(read_paths(paths))
@@ -98,24 +98,24 @@ class Training:
 
     @property
     def range(self) -> TrainingRange | None:
-        """The rates and delays; None where the distribution has no such numbers."""
+        """The rates and delays; None if the distribution has no such numbers."""
         try:
             return range_of_rows(self.distribution.rows())
         except (CcgymError, LookupError, ValueError, TypeError, AttributeError):
-            return None  # A trace that is not here.
+            return None  # A trace is missing on this machine.
 
     def draws(self, path: NetworkPath) -> bool:
-        """Whether training could have drawn this path.
+        """Return whether training could have drawn this path.
 
-        Of paths that were listed (``named``, ``fixed``): whether this is one of them. Of numbers that
-        were drawn (``ranges``, ``traces``): whether it is such a path, its rate constant or its trace one of theirs,
-        and all its numbers lie within theirs. In mixtures and curricula one part is enough.
+        For listed paths (``named``, ``fixed``): whether the path is in the list. For drawn numbers (``ranges``,
+        ``traces``): whether the path has this form, with a constant rate or one of the traces, and all its numbers
+        are inside the ranges. In mixtures and curricula, one part is enough.
         """
         return can_draw(self.distribution, path)
 
 
 def training_range(tested: Contender) -> TrainingRange | None:
-    """The range that a scheme was trained on; None where it was not trained, or its card does not say."""
+    """Return the training range of a scheme; None if it was not trained, or if its card has no range."""
     if tested.choice is None:
         return None
     training = Training.of(tested.choice)
@@ -123,17 +123,17 @@ def training_range(tested: Contender) -> TrainingRange | None:
 
 
 def outside_training(path: NetworkPath, schemes: Sequence[Contender]) -> list[str]:
-    """On what the learned schemes were trained, where that does not contain the path."""
+    """Return notes with the training ranges of learned schemes that do not contain the path."""
     notes = []
     for one in schemes if hosts_of(path) is None and path.data_links else ():
         trained = training_range(one)
         if trained is not None and not trained.contains(path.mean_rate_mbps, path.one_way_delay_ms):
-            notes.append(f"note: {one.label} was trained on {trained.text}: this path lies outside")
+            notes.append(f"note: {one.label} was trained on {trained.text}: this path is outside")
     return notes
 
 
 def range_of_rows(rows: Iterable[ParameterRow]) -> TrainingRange | None:
-    """The range of a distribution of paths, from the numbers that it draws."""
+    """Return the range of a distribution of paths, from the numbers that it draws."""
     parts: dict[str, dict[str, tuple[float, float]]] = {}
     for row in rows:
         prefix, name = _split(row["name"])
@@ -152,7 +152,7 @@ _NAMES: Final = ("rate", "rate.max", "rate.min", "one_way_delay", "rtt")
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Prefix of the part, and which number it is; an empty one for those that do not matter here."""
+    """Return the prefix of the part, and the quantity of a row; an empty quantity for irrelevant rows."""
     for known in sorted(_NAMES, key=len, reverse=True):
         if name == known or name.endswith(f".{known}"):
             return name.removesuffix(known), known
@@ -169,10 +169,10 @@ def _span(bounds: tuple[float, float]) -> str:
 
 
 def can_draw(distribution: PathDistribution | AnyCurriculum, path: NetworkPath) -> bool:
-    """Whether a distribution, or a stage of a curriculum, could draw this path; see :meth:`Training.draws`."""
+    """Return whether a distribution, or a stage of a curriculum, could draw this path; see :meth:`Training.draws`."""
     if isinstance(distribution, Stages):
         return any(can_draw(stage.paths, path) for stage in distribution.stages)
-    if isinstance(distribution, GrowingPlan):  # its points lie within its ranges
+    if isinstance(distribution, GrowingPlan):  # its points are inside its ranges
         return can_draw(distribution.paths, path)
     if isinstance(distribution, Mixture):
         return any(can_draw(part.paths, path) for part in distribution.parts)
@@ -184,7 +184,7 @@ def can_draw(distribution: PathDistribution | AnyCurriculum, path: NetworkPath) 
 
 
 def _numbers_within(ranges: Bottleneck, path: NetworkPath) -> bool:
-    """Whether the path has one bottleneck as these are, and its numbers lie within the ranges."""
+    """Return whether the path has one bottleneck of this form, and its numbers are inside the ranges."""
     links = [element for element in path.chain if isinstance(element, Link)]
     others = [element for element in path.chain if not isinstance(element, Link)]
     if len(links) != 1 or not all(_ordinary(element) for element in others):
@@ -204,14 +204,14 @@ def _numbers_within(ranges: Bottleneck, path: NetworkPath) -> bool:
 
 
 def _ordinary(element: object) -> bool:
-    """Whether an element is one that drawn paths have, too: delay both ways, or random loss of data."""
+    """Return whether an element also occurs in drawn paths: delay in both directions, or random loss of data."""
     if isinstance(element, Loss):
         return element.direction == "uplink" and not isinstance(element.probability, tuple)
     return isinstance(element, Delay)
 
 
 def _free(back: LinkDirection, path: NetworkPath) -> bool:
-    """Whether a link of acknowledgements does not constrain; drawn paths have none, or one like the other way's."""
+    """Return whether the reverse link does not constrain; drawn paths have no reverse link, or one like forward."""
     return isinstance(back.queue, Infinite) and mean_rate(back) >= REVERSE_FRACTION * path.mean_rate_mbps * 1e6
 
 
@@ -245,13 +245,13 @@ def _within_queue(ranges: Bottleneck, path: NetworkPath) -> bool:
         packets = round(limit.bytes / 1500) if limit.bytes is not None else round((limit.bdp or 0.0) * bdp)
     if ranges.queue.packets is not None:
         return _holds(ranges.queue.packets, packets)
-    # Products become whole packets: one of them in either direction is the same queue.
+    # Bandwidth-delay products are rounded to packets: a difference of one packet is the same queue.
     low, high = ranges.queue.bdp.bounds() if ranges.queue.bdp is not None else (0.0, 0.0)
     return max(ranges.queue.min_packets, low * bdp - 1) <= packets <= max(ranges.queue.min_packets, high * bdp + 1)
 
 
 def _holds(number: RandomVariable | None, value: float) -> bool:
-    """Whether a value lies within a number's bounds, up to what is lost in writing them down."""
+    """Return whether a value is inside a number's bounds, within rounding."""
     if number is None:
         return False
     low, high = number.bounds()

@@ -1,10 +1,10 @@
-"""Entries of ``flows`` that stand for several flows: so many of one kind, or transfers that come and go.
+"""Entries of ``flows`` that represent several flows: copies of a flow, or transfers that start and end.
 
-``copies: 4`` makes four equal flows of an entry.
+``copies: 4`` makes four equal flows from an entry.
 ``transfers: {every: 600ms, from: 5s, to: 40s, size: {kind: log_uniform, min: 10kB, max: 10MB}}`` makes them a Poisson
-process: the gaps between starts are exponentially distributed with mean ``every``, and each has a size of its own.
-``rate`` in its place says how much they offer on average. Sizes are those of sources that make transfers over one
-connection (``requests``, ``poisson``), drawn by the core. Every scheme meets the same.
+process: the times between starts are exponentially distributed with mean ``every``, and each transfer has its own size.
+Alternatively, ``rate`` sets their mean offered load. Sizes are written as for sources with transfers over one
+connection (``requests``, ``poisson``), and drawn by the core. All schemes get the same transfers.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ from ccgym.errors import ConfigError, located
 from ccgym.units import NS_PER_S, Nanoseconds
 
 KEY: Final = "transfers"
-"""The key of a flow that stands for transfers that come and go."""
+"""Key of a flow that represents transfers."""
 COPIES: Final = "copies"
-"""The key of a flow that stands for several equal ones."""
+"""Key of a flow that represents several equal flows."""
 MAX_COPIES: Final = 1000
-"""More of them are refused."""
+"""Max number of copies."""
 MAX_TRANSFERS: Final = 1000
-"""More transfers in a run are refused."""
+"""Max number of transfers in a run."""
 
 
 class Transfers(BaseModel):
-    """When transfers begin, and how long they are."""
+    """Start times and sizes of transfers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     every: PeriodField | None = None
     """Mean time between two starts."""
     rate: RateField | None = None
-    """In its place: payload that they offer on average over the time from ``from`` to ``to``."""
+    """Instead of ``every``: mean payload rate of the transfers over the time from ``from`` to ``to``."""
     begin: TimeField = Field(default=0, alias="from")
-    """None starts before."""
+    """No transfer starts before this time."""
     end: PeriodField = Field(alias="to")
-    """None starts after."""
+    """No transfer starts after this time."""
     size: TransferSizeField
-    """Payload of each, a constant or a law."""
+    """Payload of each transfer, a constant or a distribution."""
 
     @model_validator(mode="after")
     def _few_enough(self) -> Transfers:
         if (self.every is None) == (self.rate is None) or self.rate == 0:
             raise ValueError("either `every`, the mean time between two starts, or `rate`, above zero")
         if (self.end - self.begin) / self.gap_ns > MAX_TRANSFERS / 2:
-            raise ValueError(f"at most {MAX_TRANSFERS // 2} transfers to be expected")
+            raise ValueError(f"an expected number of at most {MAX_TRANSFERS // 2} transfers")
         return self
 
     @property
     def gap_ns(self) -> float:
-        """Mean time between two starts, nanoseconds. Raises ValueError where the size makes no sense."""
+        """Mean time between two starts, nanoseconds. Raises ValueError if the size is invalid."""
         mean = self.size.mean_bytes()
         if self.rate is not None:
             return mean * 8 * NS_PER_S / self.rate
@@ -65,7 +65,7 @@ class Transfers(BaseModel):
         return self.every
 
     def drawn(self, rng: np.random.Generator) -> Iterator[tuple[Nanoseconds, int]]:
-        """Start and bytes of each."""
+        """Yield start and bytes of each transfer."""
         gap, size = self.gap_ns, self.size.sampler(rng.random)
         at = self.begin + rng.exponential(gap)
         for _ in range(MAX_TRANSFERS):
@@ -76,10 +76,10 @@ class Transfers(BaseModel):
 
 
 def expanded(flows: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> list[Mapping[str, Any]]:
-    """The flows, with the transfers that the generator draws in place of the entries that stand for them.
+    """Return the flows, with drawn transfers and copies in place of the entries that represent them.
 
     Raises:
-        ConfigError: An entry has an unknown key, no distribution, or a source or start besides; or copies that are no
+        ConfigError: An entry has an unknown key, no distribution, or also a source or a start; or copies are not a
             number.
     """
     found: list[Mapping[str, Any]] = []
@@ -95,7 +95,7 @@ def expanded(flows: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> li
         with located(f"[{place}].{KEY}"):
             if twice := [key for key in ("source", "start", "stop") if key in rest]:
                 raise ConfigError(
-                    "options-conflict", f"{KEY} and {twice[0]}", expected="one of them: transfers bring their own"
+                    "options-conflict", f"{KEY} and {twice[0]}", expected="one of them: transfers include their own"
                 )
             try:
                 transfers = Transfers.model_validate(flow[KEY])

@@ -4,21 +4,21 @@
 ``table``                one ``Table`` for terminal, Markdown, CSV and pages
 ``differences_table``    which scheme is better, pair by pair
 ``evaluation_table``     the table of an evaluation
-``ranking_table``        what all rankings show
+``ranking_table``        columns and rows of all rankings
 ``figures``              the figures, one per file, and their registry
 ``style``                fonts, colors and sizes for screen and paper; saving of figures
 ``layout``               titles, margins, legends and marks of schemes
 ``run_plot``             throughput and delay of one run in one figure: ``run.plot()``
-``pantheon_words``       what Pantheon's report says, in its words and order
+``pantheon_words``       texts of Pantheon's report, in its words and order
 ``coordinates``          coordinates and metrics on axes
-``page``                 what a report shows, as blocks; its HTML and Markdown
+``page``                 the contents of a report as blocks; its HTML and Markdown
 ``pdf``                  a page as PDF: ``pantheon_report.pdf``
-``cells``                what heat maps share
-``operating_figures``    what figures of operating points share
+``cells``                parts of all heat maps
+``operating_figures``    parts of all figures of operating points
 ``drawing_process``      a second process that draws figures
 ``run_figures``          figures of all runs, drawn by several processes
-``figure_cache``         which figures are up to date
-``explore``              ``explore.html``, an evaluation to look into
+``figure_cache``         record of the figures that are up to date
+``explore``              ``explore.html``, the interactive page of an evaluation
 ``evaluation_report``    the report of an evaluation
 ``scorecard_report``     the report on a scorecard
 ``experiment_report``    the report on experiments
@@ -31,5 +31,5 @@
 
 Only this package and the pictures of environments import matplotlib.
 
-May import ``experiments`` and what stands below it in ``ARCHITECTURE.md``.
+May import ``experiments`` and the packages below it in ``ARCHITECTURE.md``.
 """

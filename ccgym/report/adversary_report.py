@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 EXPLANATION: Final = (
-    "gap: the oracle's score less the scheme's, in powers of two; one is half of the oracle's throughput, or twice its "
-    "delay"
+    "gap: the oracle's score minus the scheme's score, as a power of two; 1 means half of the oracle's throughput, or "
+    "twice its delay"
 )
 
 _FINDS: Final = (
@@ -59,12 +59,12 @@ _MEASURED: Final = (
 
 
 def finds_table(results: AdversaryResults) -> Table:
-    """A row per find; a row that says so for a scheme without any."""
+    """Return a row per find, and a row with a note for a scheme without finds."""
     rows: list[Row] = []
     for one in results.schemes:
         if not one.finds:
             best = max((elite.gap for elite in one.searched.elites), default=None)
-            said = "nothing" if best is None else f"nothing that holds; the largest gap of a single run was {best:.1f}"
+            said = "nothing" if best is None else f"no confirmed path; the largest gap of a single run was {best:.1f}"
             rows.append(Row({"scheme": one.scheme.label, "name": "", "sentence": said}, "muted", first=True))
         rows += [_find_row(find, one.scheme.label if not place else "") for place, find in enumerate(one.finds)]
     return Table(_FINDS, rows, _notes(results))
@@ -110,15 +110,15 @@ def _notes(results: AdversaryResults) -> list[str]:
     ]
     unfair = [find.name for find in results.finds if not find.fair]
     if unfair:
-        notes.append(f"no classic scheme is better by {LEAD:g} or more: {', '.join(unfair)}")
+        notes.append(f"paths on which no classic scheme is better by at least {LEAD:g}: {', '.join(unfair)}")
     trained = [find.name for find in results.finds if find.trained]
     if trained:
-        notes.append(f"within what the scheme was trained on: {', '.join(trained)}")
+        notes.append(f"paths inside the scheme's training range: {', '.join(trained)}")
     return notes
 
 
 def measured_table(find: Find) -> Table:
-    """Everybody's numbers on a find."""
+    """Return the numbers of all schemes on a find."""
 
     def tone(one: SchemeOnPath) -> Tone:
         return "reference" if one.key == ORACLE else "best" if one is find.classic else ""
@@ -130,7 +130,7 @@ def measured_table(find: Find) -> Table:
 
 
 def searched_line(one: SchemeFinds) -> str:
-    """``TCP Cubic: 912 candidates in 180 s; runs took 240 s in all``."""
+    """Return ``TCP Cubic: 912 candidates, searched for 180 s; 240 s with minimization and measurement``."""
     return (
         f"{one.scheme.label}: {counted(one.searched.evaluations, 'candidate')}, searched for "
         f"{one.searched.spent_s:.0f} s; {one.spent_s:.0f} s with minimization and measurement"
@@ -138,7 +138,7 @@ def searched_line(one: SchemeFinds) -> str:
 
 
 def terminal(result: AdversaryResults) -> Sequence[RenderableType]:
-    """The finds, and how to run each again."""
+    """Return the finds, and the command that runs each of them again."""
     table = finds_table(result)
     lines: list[RenderableType] = ["", table, EXPLANATION, *table.notes, ""]
     lines += [searched_line(one) for one in result.schemes]
@@ -147,7 +147,7 @@ def terminal(result: AdversaryResults) -> Sequence[RenderableType]:
 
 
 def write(result: AdversaryResults, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
-    """Write the table as Markdown; with ``figures`` a figure per find, and the page."""
+    """Write the table as Markdown; with ``figures``, also a figure per find and the page."""
     files = [
         Written("paths", directory / PATHS_DIRECTORY),
         Written("catalog", directory / CATALOG_FILE),
@@ -157,13 +157,13 @@ def write(result: AdversaryResults, directory: Path, progress: Observer, *, figu
 
 
 def page(results: AdversaryResults, directory: Path) -> Page:
-    """The report; to draw its figures, runs are made again."""
+    """Return the report. Its figures are drawn from repeated runs."""
     asked = results.parameters
     blocks: list[Block] = [
         finds_table(results),
         Text(
-            f"{EXPLANATION[0].upper()}{EXPLANATION[1:]}. Each find is minimized: the simplest path near it that keeps "
-            f"{100 * KEPT:g} % of the gap, and a gap of {FAR:g} at least.",
+            f"{EXPLANATION[0].upper()}{EXPLANATION[1:]}. Each path is minimized: it is the simplest nearby path that "
+            f"keeps {100 * KEPT:g} % of the gap, and a gap of at least {FAR:g}.",
             "muted",
         ),
     ]
@@ -185,7 +185,7 @@ def page(results: AdversaryResults, directory: Path) -> Page:
             ]
     return Page(
         title=f"Adversary: {', '.join(asked['schemes'])}",
-        lead="Paths on which a scheme is far from the oracle, which does well on them. Runs of "
+        lead="Paths on which a scheme scores far below the oracle, although the oracle scores well. Runs of "
         f"{asked['runtime_s']:g} s, {counted(asked['runs'], 'run')} of every scheme on each path, root seed "
         f"{asked['seed']}.",
         blocks=blocks,
@@ -195,7 +195,7 @@ def page(results: AdversaryResults, directory: Path) -> Page:
 
 
 def _draw(results: AdversaryResults, one: SchemeFinds, find: Find, directory: Path) -> Figure:
-    """The first run of the scheme and of the oracle on a find."""
+    """Draw the first run of the scheme and of the oracle on a find."""
     from ccgym.evaluation.engine import Reduction, measure
     from ccgym.evaluation.run import contender
     from ccgym.experiments.request import Request

@@ -1,4 +1,4 @@
-"""What heat maps share: axes of equal cells, a colored cell with its number, and a head with the scale of colors."""
+"""Parts of all heat maps: axes of equal cells, a colored cell with its number, and a head with the color scale."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIDDLE: Final[dict[str, Any]] = {"ha": "center", "va": "center"}
 def cell_axes(
     figure: Figure, left: float, columns: float, rows: float, cell_in: tuple[float, float], bottom: float = MARGIN_IN
 ) -> Axes:
-    """Axes of ``columns`` times ``rows`` cells, from the upper left corner; left and bottom edge in inches."""
+    """Add axes of ``columns`` times ``rows`` cells, counted from the upper left; left and bottom edge in inches."""
     axes = axes_at(figure, left, bottom, columns * cell_in[0], rows * cell_in[1])
     axes.set_xlim(0, columns)
     axes.set_ylim(rows, 0)
@@ -36,7 +36,7 @@ def cell_axes(
 def draw_cell(
     axes: Axes, left: float, top: float, color: tuple[float, float, float, float], text: str, **style: Any
 ) -> str:
-    """A colored cell with its number; returns the color of the number, which shows on the cell's."""
+    """Draw a colored cell with its number; return the color of the number, which is legible on the cell."""
     ink = INK if luminance(*color[:3]) > 0.3 else "white"
     axes.add_patch(Rectangle((left, top), 1, 1, facecolor=color, edgecolor="white", linewidth=1.0))
     axes.text(left + 0.5, top + 0.53, text, color=ink, zorder=4, **{"fontsize": 8.5, **MIDDLE, **style})
@@ -44,13 +44,13 @@ def draw_cell(
 
 
 def draw_corner(axes: Axes, right: float, top: float, size: tuple[float, float], ink: str) -> None:
-    """A mark in the upper right corner of a cell."""
+    """Draw a mark in the upper right corner of a cell."""
     corner = [(right - size[0], top), (right, top), (right, top + size[1])]
     axes.add_patch(Polygon(corner, closed=True, facecolor=ink, linewidth=0, zorder=5))
 
 
 def draw_head(figure: Figure, title: str, colors: Colormap, ticks: Mapping[float, str], note: str) -> None:
-    """Title, scale of colors and a note, above the cells."""
+    """Draw title, color scale and a note above the cells."""
     top = float(figure.get_size_inches()[1])
     text_at(figure, MARGIN_IN, top - 0.25, title, fontsize=13, weight="bold", color=INK)
     color_bar_at(figure, MARGIN_IN, top - 0.6, 1.9, 0.13, colors, ticks)

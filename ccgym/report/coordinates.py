@@ -16,7 +16,7 @@ _NAMES: Final = {
 
 
 def coordinate_parts(name: str) -> tuple[str, str]:
-    """Name and unit of a coordinate; the unit is empty where its name ends in none."""
+    """Return the name and unit of a coordinate; the unit is empty if the name ends in no unit."""
     stem, _, unit = name.rpartition("_")
     if unit not in _UNITS or not stem:
         stem, unit = name, ""
@@ -24,13 +24,13 @@ def coordinate_parts(name: str) -> tuple[str, str]:
 
 
 def coordinate_label(name: str) -> str:
-    """``rate (Mbit/s)``."""
+    """Return the label of an axis: ``rate (Mbit/s)``."""
     label, unit = coordinate_parts(name)
     return f"{label} ({unit})" if unit else label
 
 
 def coordinate_text(name: str, value: float | str) -> str:
-    """``rate 10 Mbit/s``."""
+    """Return a coordinate with its value: ``rate 10 Mbit/s``."""
     label, unit = coordinate_parts(name)
     if unit == "ms" and not isinstance(value, str) and value >= 1000:
         value, unit = value / 1000, "s"
@@ -38,34 +38,34 @@ def coordinate_text(name: str, value: float | str) -> str:
 
 
 def coordinate_axis(name: str, values: Sequence[float | str]) -> tuple[str, float]:
-    """``rate (Mbit/s)``, and what values are multiplied by: times that are whole seconds are in seconds."""
+    """Return ``rate (Mbit/s)`` and the factor of the values: times that are whole seconds are shown in seconds."""
     if name.endswith("_ms") and all(not isinstance(value, str) and value % 1000 == 0 for value in values):
         return coordinate_label(f"{name.removesuffix('_ms')}_s"), 0.001
     return coordinate_label(name), 1.0
 
 
 def coordinates_text(at: Mapping[str, float | str]) -> str:
-    """``rate 10 Mbit/s, buffer 1 BDP``."""
+    """Return all coordinates with their values: ``rate 10 Mbit/s, buffer 1 BDP``."""
     return ", ".join(coordinate_text(name, value) for name, value in at.items())
 
 
 def value_text(value: float | str) -> str:
-    """The value of a coordinate."""
+    """Return the value of a coordinate as text."""
     return value if isinstance(value, str) else f"{value:g}"
 
 
 def metric_label(metric: Metric) -> str:
-    """``utilization (%)``."""
+    """Return the label of a metric: ``utilization (%)``."""
     return f"{metric.label} ({metric.unit})" if metric.unit else metric.label
 
 
 def metric_scale(metric: Metric) -> float:
-    """By what values are multiplied: 100 for percentages."""
+    """Return the factor of the values: 100 for percentages."""
     return 100.0 if metric.unit == "%" else 1.0
 
 
 def chosen_metrics(test: Test, *names: str) -> list[Metric]:
-    """The metrics of these names; by default the test's first and second, or its only one."""
+    """Return the metrics of these names; by default the test's first and second, or its only metric."""
     return [
         test.by_key(name) if name else test.metrics[min(at, len(test.metrics) - 1)] for at, name in enumerate(names)
     ]

@@ -11,14 +11,14 @@ from ccgym.evaluation.results_file import RESULTS_FILE
 from ccgym.report.table import Cell, Column, Row, Table, Tone, counted
 
 MOST_ON_SCREEN: Final = 10
-"""Pairs that a terminal shows: all of five schemes. Of more it says how many are undecided."""
+"""Max pairs that a terminal shows: all pairs of five schemes. For more, it shows only how many are undecided."""
 
 TONES: Final[dict[PairVerdict, Tone]] = {"better": "good", "worse": "bad", "equal": "muted", "undecided": "unknown"}
 
 EXPLANATION: Final = (
-    "Mean of the first scheme less that of the second, with the 95 % bootstrap interval of this difference; better or "
-    "worse where the interval does not contain zero. How many further runs of each scheme would decide follows from "
-    "the intervals' widths, if the difference stays what it is."
+    "Mean of the first scheme minus mean of the second, with the 95 % bootstrap interval of this difference. The first "
+    "is better or worse if the interval does not contain zero. The number of further runs of each scheme that would "
+    "decide is estimated from the widths of the intervals, if the difference stays the same."
 )
 
 
@@ -27,13 +27,13 @@ QUANTITIES: Final = (
     Column("delay_p95_ms", "95th %-ile\ndelay", "ms"),
     Column("loss", "loss", "%"),
 )
-"""What evaluations compare."""
+"""Quantities that evaluations compare."""
 
 
 def differences_table(
     found: Iterable[Difference], labels: Mapping[str, str], quantities: Sequence[Column] = QUANTITIES
 ) -> Table:
-    """A row for each pair of schemes, a column for each quantity.
+    """Return a row for each pair of schemes and a column for each quantity.
 
     Args:
         found: The differences.
@@ -67,17 +67,17 @@ def _cell(one: Difference, unit: str) -> Cell:
 
 
 def verdict_text(one: Difference) -> str:
-    """``better``; ``undecided: about 7 more runs``."""
+    """Return ``better`` or, for example, ``undecided: about 7 more runs``."""
     if one.verdict != "undecided":
         return one.verdict
     if one.low is None:
-        return "undecided: one run each does not tell"
+        return "undecided: one run each is not enough"
     more = "over 10,000 more runs" if one.more_runs is None else f"about {counted(one.more_runs, 'more run')}"
     return f"undecided: {more}"
 
 
 def undecided_text(found: Sequence[Difference]) -> str:
-    """In a line, how many pairs are decided, for tables that are too long for a screen."""
+    """Return a line with the number of decided pairs, for tables that are too long for a screen."""
     undecided = sum(one.verdict == "undecided" for one in found)
     decided = f"{len(found) - undecided} of {len(found)} decided"
     return f"differences between schemes: {decided}; all are in {RESULTS_FILE}"

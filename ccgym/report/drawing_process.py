@@ -1,8 +1,8 @@
-"""A second process that draws figures while this one goes on.
+"""A second process that draws figures while this process continues.
 
 Drawing holds the interpreter's lock, so threads would not help. A plain process reads its tasks from standard input and
-writes a byte to standard output after each. Once its parent has ended, that write fails and it ends. So it outlives its
-parent by one task at most, however the parent ended, and leaves nothing else behind.
+writes a byte to standard output after each. After its parent has ended, this write fails and the process ends. So it
+outlives its parent by at most one task, however the parent ended, and leaves nothing else behind.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from typing import Final, TypeAlias
 from ccgym.emulation.process import environment
 
 Task: TypeAlias = Callable[[], object]
-"""Draws something. It is pickled."""
+"""A function that draws something. It is pickled."""
 
 _DONE: Final = b"."
-"""What a process writes after each task."""
+"""The byte that the process writes after each task."""
 
 
 class DrawingProcess:
-    """A process that does some tasks, one after the other, seen from outside."""
+    """Handle of a process that does some tasks, one after the other."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = deque(tasks)
-        # A session of its own: control-C in the terminal is for us alone, and we end the process.
+        # A separate session: control-C in the terminal reaches only this process, which then ends the other.
         self._process = subprocess.Popen(
             [sys.executable, "-c", f"from {__name__} import work; work()"],
             stdin=subprocess.PIPE,
@@ -45,15 +45,15 @@ class DrawingProcess:
             tasks_end.write(pickle.dumps(list(tasks)))
 
     def wait(self) -> None:
-        """Wait until its next task is done. If the process ended early, the task is done here: what is wrong shows as
-        an error of this process."""
+        """Wait until its next task is done. If the process ended early, this process does the task and raises its
+        error."""
         task = self._tasks.popleft()
         assert self._process.stdout is not None
         if self._process.stdout.read(1) != _DONE:
             task()
 
     def end(self) -> None:
-        """End it at once."""
+        """End the process at once."""
         self._process.kill()
         self._process.wait()
         assert self._process.stdout is not None
@@ -61,8 +61,8 @@ class DrawingProcess:
 
 
 def work() -> None:
-    """What such a process does: read the tasks, do one after the other, and say so."""
-    # When the parent has ended, so does the process, silently.
+    """Read the tasks, do them one after the other, and write a byte after each: the main function of the process."""
+    # If the parent has ended, this process ends too, without a message.
     if sys.platform != "win32":
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for task in pickle.load(sys.stdin.buffer):

@@ -35,9 +35,9 @@ CSV_FILE: Final = "pantheon_table.csv"
 HTML_FILE: Final = "pantheon_report.html"
 PDF_FILE: Final = "pantheon_report.pdf"
 
-REAL: Final = "no: real packets in real time; the seed decides what is drawn at random, not when packets come"
+REAL: Final = "no: real packets in real time; the seed sets all random draws, but not when packets arrive"
 SIMULATED: Final = "(the same seed and version give the same hash, and the same packets)"
-"""What the same command gives again."""
+"""Notes on the results of running the same command again."""
 
 
 def write_tables(results: ResultSet, directory: Path) -> None:
@@ -47,12 +47,12 @@ def write_tables(results: ResultSet, directory: Path) -> None:
 
 
 def logs_text(results: ResultSet, directory: Path) -> str:
-    """How one gets the packet logs of the runs that have none; empty where all have, and of recorded runs."""
+    """Return how to get missing packet logs; empty if all runs have logs, and for recorded runs."""
     logs = [directory / tunnel_log_file(cell.scheme, cell.run) for cell in results.cells]
     lacking = [log for log in logs if not log.exists()]
     if results.backend == RECORDED or not lacking:
         return ""
-    whence = "another evaluation with --logs all has"
+    whence = "another evaluation with --logs all writes"
     if not results.real or all(log.with_name(log.name + PACKED).exists() for log in lacking):
         whence = f"{command('logs')} {shlex.quote(str(directory))} writes"
     return f"{whence} the packet logs of every run, as Pantheon's own tools need them"
@@ -63,14 +63,14 @@ def build_report(
 ) -> None:
     """Draw figures and write the HTML and PDF reports into the results directory.
 
-    Figures that the same code would draw from the same numbers again stay as they are.
+    A figure is not drawn again if neither its code nor its numbers have changed.
 
     Args:
         results: The experiment.
         directory: Its results directory.
-        jobs: Processes to draw with; all processors by default.
+        jobs: Number of processes that draw; all processors by default.
         observer: Gets progress.
-        runs: Whether there are figures of each run, and all for a paper, too.
+        runs: Whether to draw figures of each run, and all figures for a paper.
     """
     from ccgym.report.figure_cache import FigureCache
 
@@ -101,7 +101,7 @@ def _build(
     everything = digest(summary, logs_text(results, directory), *inputs.values())
     if missing:
         observer.begin("figures", missing)
-        # Closed: when the report ends, so do the processes that draw.
+        # Closed, so that the drawing processes end with the report.
         with closing(drawn_runs(results, directory, jobs, current)) as cells:
             for cell in cells:
                 if cell.name not in current:
@@ -110,7 +110,7 @@ def _build(
     observer.begin("report", 4)
     outdated = [one for one in figures_of("evaluation") if not drawn.is_current(one.name, summary, files[one.name])]
     tasks = [partial(write_figure, one.draw, directory.absolute() / one.name, results, paper=runs) for one in outdated]
-    # The last figure takes as long as the others and the page to explore.
+    # The last figure takes as long as the other figures and explore.html together.
     second = DrawingProcess([tasks.pop()]) if tasks and jobs != 1 else None
     try:
         for task in tasks:
@@ -133,19 +133,19 @@ def _build(
 
 
 def _numbers(results: ResultSet) -> str:
-    """All that a report shows of an experiment, except when it was asked for."""
+    """Return all that a report shows of an experiment, except the time of the request."""
     data = results.as_dict()
     lasting = {name: value for name, value in results.provenance.items() if name not in ("started", "wall_s")}
     return json.dumps({**data, "provenance": lasting}, sort_keys=True, default=str)
 
 
 def page(results: ResultSet, directory: Path, *, runs: bool = True) -> Page:
-    """The report, in the order of Pantheon's: path, system and versions; figures and tables; each run.
+    """Return the report, in the order of Pantheon's report: path, system, versions; figures and tables; each run.
 
     Args:
         results: The experiment.
         directory: Where its figures are.
-        runs: Whether figures of each run are there.
+        runs: Whether figures of each run exist.
     """
     from ccgym.report.explore import EXPLORE_FILE
     from ccgym.report.figures import figures_of
@@ -163,7 +163,7 @@ def page(results: ResultSet, directory: Path, *, runs: bool = True) -> Page:
         ),
     ]
     blocks: list[Block] = [
-        Text("Explore it: every run over time, any two side by side", link=EXPLORE_FILE),
+        Text("Explore the results: every run over time, any two runs side by side", link=EXPLORE_FILE),
         Text(phrase),
         *([Code(path)] if path else []),
         Text(" ".join(words.repeated(results))),
@@ -182,7 +182,7 @@ def page(results: ResultSet, directory: Path, *, runs: bool = True) -> Page:
     blocks += [Heading("All runs"), *others]
     if not runs:
         blocks.append(
-            Text(f"Each run over time is in {EXPLORE_FILE}; --figures all draws them as files, too.", "muted")
+            Text(f"Each run over time is in {EXPLORE_FILE}; --figures all also writes these figures as files.", "muted")
         )
     if logs := logs_text(results, directory):
         blocks.append(Text(f"{logs[0].upper()}{logs[1:]}." if results.real else f"{logs}.", "muted"))
@@ -203,7 +203,7 @@ def page(results: ResultSet, directory: Path, *, runs: bool = True) -> Page:
 
 
 def _run(results: ResultSet, cell: CellResult, label: str, directory: Path, *, figures: bool) -> Details:
-    """A run: its statistics and figures."""
+    """Return the statistics and figures of a run."""
     from ccgym.report.run_figures import cell_links, run_files
 
     said: list[Text | Code] = [
@@ -226,7 +226,7 @@ def _run(results: ResultSet, cell: CellResult, label: str, directory: Path, *, f
 
 
 def release_text(report: Mapping[str, Any] | None) -> str:
-    """How late our own path released packets in a run; empty where that was not measured."""
+    """Return how late ccgym's own path released packets in a run; empty if this was not measured."""
     parts = []
     for name, key in (("data", "uplink_release"), ("acknowledgements", "downlink_release")):
         release = (report or {}).get(key)

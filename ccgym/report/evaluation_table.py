@@ -1,7 +1,7 @@
 """The table of an evaluation: one row per scheme.
 
-Numbers are means over the runs that count, ± one sample standard deviation. Those that Pantheon's table has, too, are
-averaged as there, from the rounded numbers of the statistics files, so that every digit agrees. The CSV has exact ones.
+Numbers are means over the runs that count, ± one sample standard deviation. Numbers that Pantheon's table has, too, are
+averaged in the same way, from the rounded numbers of the statistics files: all digits agree. The CSV has exact numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ccgym.evaluation.spread import Spread
 from ccgym.report.table import Column, Row, Table, counted, number, spread
 
 PUBLISHED_COLUMNS: Final = ("throughput_mbps", "delay_p95_ms", "loss")
-"""What published reports have."""
+"""Columns of published reports."""
 
 MEASURED: Final = (
     Column("throughput_mbps", "throughput", "Mbit/s", spread(2), better="max", short="Mbit/s"),
@@ -26,7 +26,7 @@ MEASURED: Final = (
 )
 
 JAIN: Final = Column("jain", "Jain's\nindex", "", spread(2), better="max", short="Jain")
-"""Of the flows of what is several flows: shown if there is any."""
+"""Fairness among the flows of a scheme: shown if any scheme has several flows."""
 
 FRAMES: Final = (
     Column("frame_delay_ms", "frame\ndelay", "ms", spread(1), better="min", short="frame ms"),
@@ -34,7 +34,7 @@ FRAMES: Final = (
     Column("frame_loss", "frame\nloss", "%", spread(2, 100), better="min", short="frames lost %"),
     Column("bit_rate_mbps", "bit rate", "Mbit/s", spread(2), better="max", short="video Mbit/s"),
 )
-"""Of schemes that carry video: shown if there are any."""
+"""Columns of schemes that carry video: shown if there are any."""
 
 _PUBLISHED: Final = tuple(
     Column(
@@ -46,21 +46,21 @@ _PUBLISHED: Final = tuple(
 )  # fmt: skip
 
 LIMITED_MARK: Final = "‡"
-"""Behind schemes whose numbers are partly the machine's own."""
+"""Mark after schemes whose numbers partly depend on the machine's speed."""
 
 LIMITED_NOTE: Final = (
-    f"{LIMITED_MARK} emulator-limited: the machine could not hold the path's schedule in some of these runs"
+    f"{LIMITED_MARK} emulator-limited: the machine could not keep the path's schedule in some of these runs"
 )
 
 IDENTICAL_MARK: Final = "="
-"""Behind the number of runs that were the same packets."""
+"""Mark after the number of runs if all runs had identical packets."""
 
 
 def evaluation_table(results: ResultSet) -> Table:
-    """A row for each scheme that was evaluated, with what was published for it."""
+    """Return a row for each evaluated scheme, with the published numbers of the scheme."""
     published = _PUBLISHED if has_published(results) else ()
     frames = _frames(results)
-    # A path whose links nothing tells has no capacity, nor what uses it.
+    # If the links of a path are unknown, there is no capacity, and no utilization.
     used = any(summary.utilization is not None for summary in results.schemes) or not results.cells
     measured = MEASURED if used else tuple(one for one in MEASURED if one.name != "utilization")
     mixed = results.parameters.get("contenders") or {}
@@ -80,7 +80,7 @@ def evaluation_table(results: ResultSet) -> Table:
 
 
 def scaled(spread: Spread, factor: float) -> Spread:
-    """The same in another unit."""
+    """Return the spread in another unit."""
     return replace(spread, mean=spread.mean * factor, std=None if spread.std is None else spread.std * factor)
 
 
@@ -90,12 +90,12 @@ def _frames(results: ResultSet) -> tuple[Column, ...]:
 
 
 def has_published(results: ResultSet) -> bool:
-    """Whether anything was published for the schemes that were evaluated."""
+    """Return whether there are published numbers of the evaluated schemes."""
     return any(summary.published is not None for summary in results.schemes)
 
 
 def explanation(results: ResultSet) -> str:
-    """What the numbers are, below the table of a report."""
+    """Return the explanation of the numbers below the table of a report."""
     text = (
         "Mean ± one standard deviation over the runs that count. Delay is one-way, per packet, propagation included. "
         "Loss is by bytes; bytes in flight at the end count as lost."
@@ -103,7 +103,7 @@ def explanation(results: ResultSet) -> str:
     if _frames(results):
         text += (
             " Frame delay is from the capture of a video frame to the arrival of its last packet; frame loss counts "
-            "those that did not arrive whole; bit rate is the encoder's."
+            "frames that did not arrive completely; bit rate is the rate of the encoder."
         )
     return text + _published_source(results)
 
@@ -131,7 +131,7 @@ def _row(summary: SchemeSummary) -> Row:
 
 
 def _flow_rows(summary: SchemeSummary) -> list[Row]:
-    """What each of several flows got."""
+    """Return a row for each flow if there are several flows."""
     flows = summary.flows if len(summary.flows) > 1 else ()
     return [
         Row(
@@ -149,14 +149,14 @@ def _flow_rows(summary: SchemeSummary) -> list[Row]:
 
 
 def _notes(results: ResultSet) -> list[str]:
-    """What the marks mean, and why rows have no numbers."""
+    """Return the meaning of the marks, and why rows have no numbers."""
     notes = []
     if any(summary.limited_runs for summary in results.schemes):
         notes.append(LIMITED_NOTE)
     if any(summary.identical_runs for summary in results.schemes):
         runs = int(results.parameters["runs"])
         notes.append(
-            f"{IDENTICAL_MARK} {runs} runs, identical packets: nothing random on this path, so one run says as much"
+            f"{IDENTICAL_MARK} {runs} runs, identical packets: nothing is random on this path, so one run is enough"
         )
     for summary in results.schemes:
         if summary.unavailable is not None:
@@ -165,13 +165,13 @@ def _notes(results: ResultSet) -> list[str]:
 
 
 def markdown(results: ResultSet) -> str:
-    """The table with a caption below: it can stand in a README as it is."""
+    """Return the table with a caption below, ready for a README."""
     table = evaluation_table(results)
     return table.markdown() + "\n" + "  \n".join([_caption(results), *table.notes]) + "\n"
 
 
 def _caption(results: ResultSet) -> str:
-    """Path, runs, seed, command and the source of what was published: what a table needs away from its report."""
+    """Return path, runs, seed, command and the source of published numbers, for a table outside of its report."""
     parameters = results.parameters
     runs, flows = int(parameters["runs"]), int(parameters["flows"])
     what = f"`{parameters['path_name']}`, {counted(runs, 'run')} of {parameters['runtime_s']:g} s"
@@ -183,7 +183,7 @@ def _caption(results: ResultSet) -> str:
 
 
 def exact_table(results: ResultSet) -> Table:
-    """Exact numbers with units in the column names, for CSV; loss and utilization are fractions."""
+    """Return exact numbers for CSV, with units in the column names; loss and utilization are fractions."""
     rows = [Row(_exact(summary, results)) for summary in results.schemes]
     return Table([Column(name, name) for name in (rows[0].values if rows else ())], rows)
 
@@ -205,7 +205,7 @@ def _exact(summary: SchemeSummary, results: ResultSet) -> dict[str, Any]:
 
 
 def run_facts(cell: CellResult) -> str:
-    """What identifies a run: its seed and, in virtual time, the hash of its packets; nothing does of Pantheon's."""
+    """Return the seed of a run and, in virtual time, the hash of its packets; empty for runs of Pantheon."""
     if cell.record.seed is None:
         return ""
     seed = f"seed {cell.record.seed}"
@@ -213,26 +213,26 @@ def run_facts(cell: CellResult) -> str:
 
 
 def clock_text(cell: CellResult) -> str:
-    """Of a run between two machines, what their clocks were to one another and how exactly that is known."""
+    """Return the offset of the clocks of a run between two machines, and how exactly it is known."""
     clocks = (cell.record.path_report or {}).get("clocks")
     if not clocks:
         return ""
     offset, drift, bound = (float(clocks[name]) for name in ("offset_ms", "drift_ppm", "bound_ms"))
     known = (
-        f"Clocks: the receiver's was {offset:+.3f} ms against the sender's at the start, and drifted by {drift:+.2f} "
-        f"ppm. From the packets alone the offset is known to ±{bound:.3f} ms, half of the shortest round trip; "
+        f"Clocks: the receiver's clock minus the sender's was {offset:+.3f} ms at the start, and drifted by "
+        f"{drift:+.2f} ppm. From the packets alone, the offset is known to ±{bound:.3f} ms, half of the min RTT; "
     )
     if clocks["applied"] == "ntp":
-        return f"{known}the time server's, which lies within, was used."
+        return f"{known}the time server's offset is in this range, and was used."
     measured = clocks.get("ntp_offset_ms")
-    refused = "" if measured is None else f", since the time server's, {measured:+.3f} ms, lies outside"
-    return f"{known}the middle of that was used{refused}."
+    refused = "" if measured is None else f", since the time server's offset, {measured:+.3f} ms, lies outside"
+    return f"{known}the middle of this range was used{refused}."
 
 
 def repeatability(results: ResultSet) -> str:
-    """In a line, what to expect of the same command again."""
+    """Return a line on the results of running the same command again."""
     if results.backend == RECORDED:
         return "read from Pantheon's logs: the same command gives the same numbers"
     if results.real:
-        return "real packets in real time: the same command gives other packets; finished runs are kept as they are"
+        return "real packets in real time: the same command gives other packets; finished runs are kept"
     return f"trajectory {results.trajectory_hash}  (same command, same version: same hash)"

@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from ccgym.report.figures import ChosenFigure
 
 MOST_ROWS_ON_SCREEN: Final = 60
-"""Longer tables of conditions are left to files."""
+"""Longer tables of conditions are only in files."""
 
 WORDS: Final[dict[Verdict, str]] = {
     "pass": "pass", "fail": "FAIL", "undecided": "undecided", "incomplete": "incomplete", "none": "",
 }  # fmt: skip
-"""Verdicts in tables: fails stand out without color, too."""
+"""Verdicts in tables; fails are visible without color, too."""
 TONES: Final[dict[Verdict, Tone]] = {
     "pass": "good", "fail": "bad", "undecided": "unknown", "incomplete": "unknown", "none": "",
 }  # fmt: skip
 
 
 def terminal(result: ExperimentResults) -> Sequence[RenderableType]:
-    """The table of verdicts, and what was run."""
+    """Return the table of verdicts, and a line on what was run."""
     judged = not all(test.spec.compare and not test.spec.criteria for test in result.tests)
     lines: list[RenderableType] = ["", verdict_table(result), ""] if judged else [""]
     for test in result.tests:
@@ -55,7 +55,7 @@ def terminal(result: ExperimentResults) -> Sequence[RenderableType]:
 
 
 def _compared(result: ExperimentResults, test: Test) -> Sequence[RenderableType]:
-    """What a terminal shows of an experiment that compares: every condition, and which scheme is better."""
+    """Return the terminal's view of an experiment that compares: every condition, and which scheme is better."""
     table, found = compared_table(result, test), result.differences(test)
     between = pairs_table(result, test)
     shown: list[RenderableType] = [
@@ -65,11 +65,11 @@ def _compared(result: ExperimentResults, test: Test) -> Sequence[RenderableType]
     if not found:  # one scheme, or no repetition that has every condition
         return shown
     shown += ["", between if len(between.rows) <= MOST_ON_SCREEN else undecided_text(found)]
-    return [*shown, f"over all conditions; for each of them in {RESULTS_FILE}"]
+    return [*shown, f"over all conditions; {RESULTS_FILE} has the differences in each condition"]
 
 
 def compared_table(results: ExperimentResults, test: Test) -> Table:
-    """Every condition, and within it every scheme, with means and deviations over the runs; the best in bold."""
+    """Return a row per condition and scheme, with means and deviations over the runs; the best mean is bold."""
     at_names = coordinate_columns(test, align="left")
     columns = [
         *at_names,
@@ -83,7 +83,7 @@ def compared_table(results: ExperimentResults, test: Test) -> Table:
         at = {f"at {name}": value for name, value in condition.at.items()}
         rows += _compared_rows(results, test, at, found)
     if any(own.identical for _, outcome in results.of_test(test) for own in outcome.conditions):
-        notes.append(f"{IDENTICAL_MARK} identical packets in all runs: nothing random there, so one run says as much")
+        notes.append(f"{IDENTICAL_MARK} identical packets in all runs: nothing is random there, so one run is enough")
     if test.links_differ and len(results.styles) > 1:
         means = {one.key: results.overall(test, one) for one in test.metrics}
         found = {
@@ -98,14 +98,14 @@ def compared_table(results: ExperimentResults, test: Test) -> Table:
         }
         at = {one.name: "" if place else "all" for place, one in enumerate(at_names)}
         rows += _compared_rows(results, test, at, found)
-        notes.append("all: means over all conditions; of what depends on the links' rates and delays, mean ranks")
+        notes.append("all: means over all conditions; mean ranks of metrics that depend on the links' rates and delays")
     return Table(columns, rows, notes=notes, kind="stack")
 
 
 def _compared_rows(
     results: ExperimentResults, test: Test, at: Mapping[str, Any], found: Mapping[str, ConditionResult]
 ) -> list[Row]:
-    """The rows of a condition, one per scheme; those of all conditions together have no key."""
+    """Return the rows of a condition, one per scheme; no key means all conditions together."""
     whole = not any(own.key for own in found.values())
     ranked = {one.key for one in test.metrics if whole and test.ranks(one)}
     best = {
@@ -130,14 +130,14 @@ def _compared_rows(
 
 
 def best_schemes(better: Better, means: Mapping[str, float]) -> set[str]:
-    """Keys of the schemes with the best mean; empty if all means are equal, or if neither side is better."""
+    """Return the keys of the schemes with the best mean; empty if all means are equal, or if no side is better."""
     merits = {key: merit(better, mean) for key, mean in means.items()}
     most = max(merits.values(), default=0.0)
     return {key for key, one in merits.items() if one == most} if len({*merits.values()}) > 1 else set()
 
 
 def pairs_table(results: ExperimentResults, test: Test) -> Table:
-    """Which scheme is better than which, over all conditions."""
+    """Return the differences between each two schemes, over all conditions."""
     labels = {style.key: style.label for style in results.styles}
     quantities = [
         Column(f"{one.key}_rank", f"rank in\n{one.label}") if test.ranks(one) else Column(one.key, one.label, one.unit)
@@ -148,23 +148,23 @@ def pairs_table(results: ExperimentResults, test: Test) -> Table:
 
 
 def write(result: ExperimentResults, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
-    """Write the tables as Markdown; with ``figures`` the figures and the page."""
+    """Write the tables as Markdown; with ``figures``, also the figures and the page."""
     return write_report(page(result), directory, result.name, progress, figures=figures)
 
 
 def overall_file(results: ExperimentResults, figure: str) -> str:
-    """Name of the files of a figure of all experiments together, without suffix: ``stress_tests_overview``."""
+    """Return the file name of a figure of all experiments together, without suffix: ``stress_tests_overview``."""
     return f"{results.source.name}_{figure}"
 
 
 def figures_of_test(results: ExperimentResults, test: Test) -> dict[str, ChosenFigure]:
-    """The figures of a test by the names of their files: ``<prefix>_<test>``, further ones with the figure's name and,
-    where that is taken, a number."""
+    """Return the figures of a test by file name: ``<prefix>_<test>``; further figures add the figure's name and, if
+    this name is taken, a number."""
     from ccgym.report.figures import chosen_figure
 
     chosen = [chosen_figure(choice, f"figures of {test.name}") for choice in test.figures]
     stem = "_".join(dict.fromkeys([results.source.name, test.name]))
-    alone = stem == results.source.name  # Then its first figure has a name of its own, too.
+    alone = stem == results.source.name  # Then its first figure adds its own name, too.
     found: dict[str, ChosenFigure] = {}
     for place, one in enumerate(chosen):
         name = f"{stem}_{one.figure.name}" if place or alone else stem
@@ -173,12 +173,12 @@ def figures_of_test(results: ExperimentResults, test: Test) -> dict[str, ChosenF
 
 
 def quantity(results: ExperimentResults, test: Test) -> str:
-    """The metrics of a test in the table of verdicts."""
+    """Return the metrics of a test in the table of verdicts."""
     return next((outcome.quantity for _, outcome in results.of_test(test) if outcome.quantity), NOTHING)
 
 
 def verdict_table(results: ExperimentResults) -> Table:
-    """Schemes down, tests across. Each cell shows the mean that decided."""
+    """Return a row per scheme and a column per test. Each cell shows the mean that decided."""
     tests = [
         Column(test.name, test.title, quantity(results, test), max_width=18) for test in results.tests
     ]  # fmt: skip
@@ -201,7 +201,7 @@ def _verdict(outcome: Outcome, between: str = " ") -> Cell:
 
 
 def criteria_table(results: ExperimentResults, test: Test) -> Table:
-    """What had to hold in a test, scheme by scheme."""
+    """Return the criteria of a test with their verdicts, scheme by scheme."""
     rows = []
     for style, outcome in results.of_test(test):
         for place, one in enumerate(outcome.criteria):
@@ -223,25 +223,25 @@ def criteria_table(results: ExperimentResults, test: Test) -> Table:
 
 
 def coordinate_columns(test: Test, align: Literal["left", "right"] = "right") -> list[Column]:
-    """The coordinates of a test's conditions; their names begin with ``at``, since a metric may be called so, too."""
+    """Return a column per coordinate. Names begin with ``at``, since a metric may have the name of a coordinate."""
     names = dict.fromkeys(name for one in test.conditions for name in one.at)
     return [Column(f"at {name}", *coordinate_parts(name), value_text, align=align) for name in names]
 
 
 def criterion_text(metric: Metric, criterion: Criterion) -> str:
-    """``utilization, rate 10 Mbit/s``."""
+    """Return metric and condition: ``utilization, rate 10 Mbit/s``."""
     return f"{metric.label}, {criterion.group}" if criterion.group else metric.label
 
 
 def interval_text(metric: Metric, criterion: Criterion) -> str:
-    """``0.79 to 0.83``; empty where there is no interval."""
+    """Return the confidence interval: ``0.79 to 0.83``; empty if there is no interval."""
     if criterion.low is None or criterion.high is None:
         return ""
     return f"{metric.show(criterion.low).removesuffix(f' {metric.unit}')} to {metric.show(criterion.high)}"
 
 
 def threshold_text(metric: Metric, criterion: Criterion) -> str:
-    """``≥ 0.80``, ``0.30 to 0.70``, ``≤ 1.00 %``."""
+    """Return the threshold: ``≥ 0.80``, ``0.30 to 0.70``, ``≤ 1.00 %``."""
     low, high = criterion.min, criterion.max
     if low is not None and high is not None:
         return f"{metric.show(low)} to {metric.show(high)}"
@@ -252,7 +252,7 @@ def threshold_text(metric: Metric, criterion: Criterion) -> str:
 
 
 def conditions_table(test: Test, outcome: Outcome) -> Table:
-    """Every condition of a test with the means of its metrics, for one scheme."""
+    """Return a row per condition of a test, with the means of its metrics for one scheme."""
     columns = [
         *coordinate_columns(test),
         Column("inside", "training range"),
@@ -269,19 +269,19 @@ def conditions_table(test: Test, outcome: Outcome) -> Table:
 
 
 def _deviation(metric: Metric, spread: Spread) -> str:
-    """The mean of a metric, with its standard deviation over several runs, without their unit."""
+    """Return the mean of a metric, with its standard deviation over several runs, without a unit."""
     values = [spread.mean] if spread.std is None else [spread.mean, spread.std]
     return " ± ".join(metric.show(value).removesuffix(f" {metric.unit}") for value in values)
 
 
 def range_text(metric: Metric, spread: Spread) -> str:
-    """The mean of a metric, with the range from min to max over several runs."""
+    """Return the mean of a metric, with the range from min to max over several runs."""
     span = f" ({metric.show(spread.low)} to {metric.show(spread.high)})" if spread.count > 1 else ""
     return f"{metric.show(spread.mean)}{span}"
 
 
 def trained(results: ExperimentResults) -> list[str]:
-    """On what the learned schemes were trained."""
+    """Return lines that name the training paths of the learned schemes."""
     return [
         f"{style.label} was trained on {results.trained_on[style.key]}"
         for style in results.styles
@@ -290,7 +290,7 @@ def trained(results: ExperimentResults) -> list[str]:
 
 
 def page(results: ExperimentResults) -> Page:
-    """The report."""
+    """Return the report."""
     from ccgym.report.figures import figures_of
 
     title = results.source.title
@@ -305,8 +305,8 @@ def page(results: ExperimentResults) -> Page:
             ),
             verdict_table(results),
             Text(
-                "Each cell shows the mean that decided: of several criteria the one that did worst. Every scheme meets "
-                "the same paths and seeds.",
+                "Each cell shows the mean that decided; with several criteria, the criterion with the worst result. "
+                "All schemes run on the same paths with the same seeds.",
                 "muted",
             ),
             *remarks(results),
@@ -320,13 +320,13 @@ def page(results: ExperimentResults) -> Page:
 
 
 def remarks(results: ExperimentResults) -> list[Block]:
-    """What has to be known of the numbers: trainings, runs that failed, notes."""
+    """Return remarks on the numbers: trainings, runs that failed, notes."""
     said = [f"{line}." for line in trained(results)]
     return [*(Text(one, "muted") for one in (*said, *results.notes)), *flags(results.failures)]
 
 
 def test_blocks(results: ExperimentResults, test: Test) -> list[Block]:
-    """A test on a page: what it asks, its figures, criteria and conditions."""
+    """Return the blocks of a test on a page: question, figures, criteria and conditions."""
     blocks: list[Block] = [
         Text(test.spec.question),
         Facts(
@@ -347,7 +347,7 @@ def test_blocks(results: ExperimentResults, test: Test) -> list[Block]:
         blocks.append(Details("All schemes side by side", "the best in bold", [compared], markdown=True))
     elif compared is not None:
         pairs = pairs_table(results, test)
-        explained = "Over all conditions; runs of one number share their seeds, and are compared in pairs."
+        explained = "Over all conditions. Runs with the same number have the same seed, and are compared in pairs."
         blocks.append(compared)
         blocks += [pairs, Text(f"{explained} {EXPLANATION}", "muted")] if pairs.rows else []
     for style, outcome in results.of_test(test):

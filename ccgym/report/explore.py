@@ -1,4 +1,4 @@
-"""``explore.html``: an evaluation on one page to look into: every scheme, every run, and each run over time.
+"""``explore.html``: the interactive page of an evaluation: every scheme, every run, and each run over time.
 
 The page is one file that fetches nothing: the numbers as JSON, the series as 32-bit floats, and uPlot
 (``vendor/uplot``), which draws them. Its scripts are ``templates/charts.js``, ``explore.js`` and
@@ -39,7 +39,7 @@ EXPLORE_FILE: Final = "explore.html"
 UPLOT: Final = Path(__file__).with_name("vendor") / "uplot"
 
 MAX_VALUES: Final = 700_000
-"""Values of all series together, 3.7 MB of the page: with more, several intervals become one."""
+"""Max values of all series together, 3.7 MB of the page: with more, several intervals are merged into one."""
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -48,17 +48,17 @@ Merge = Literal["mean", "sum", "min", "max"]
 
 @dataclass(frozen=True)
 class Line:
-    """A column of the series, and how it is drawn."""
+    """A column of the series, and its style."""
 
     column: str
     label: str
     kind: Literal["line", "thin", "low", "high", "bars", "area"] = "line"
-    """``low`` and ``high`` are the edges of a band, which without ``low`` begins at the line; ``thin`` is hidden until
-    its name is clicked."""
+    """``low`` and ``high`` are the edges of a band; without ``low``, the band begins at the line. ``thin`` is hidden
+    until its name is clicked."""
     merge: Merge = "mean"
-    """What several intervals become where they become one."""
+    """How values of several intervals are merged into one."""
     shared: bool = False
-    """Whether it is of the path and not of a flow."""
+    """Whether the column belongs to the path, not to a flow."""
     scale: float = 1.0
 
 
@@ -73,7 +73,7 @@ class Panel:
     from_zero: bool = True
     """Whether the axis begins at zero."""
     total: Literal["sum", "mean"] = "mean"
-    """What the flows of a run are together."""
+    """How the values of all flows of a run are combined."""
 
 
 PANELS: Final = (
@@ -117,25 +117,25 @@ METRICS: Final = (
     Column("mean_rtt_ms", "mean RTT", "ms", number(2), better="min"),
     Column("retransmissions", "retransmissions", "packets", number(0), better="min"),
 )
-"""Numbers of a run, those of all its flows together."""
+"""Numbers of a run, over all its flows together."""
 
 
 def _scale(column: Column) -> float:
-    """By what numbers are multiplied where they are shown."""
+    """Return the factor between a number and its displayed value."""
     return 100.0 if column.unit == "%" else 1.0
 
 
 def write_explore(results: ResultSet, directory: Path) -> None:
-    """Write ``explore.html`` into the results directory, from the series and curves that it holds."""
+    """Write ``explore.html`` into the results directory, from the series and curves in it."""
     write_page(directory / EXPLORE_FILE, "explore", explore_values(results, directory))
 
 
 def explore_values(results: ResultSet, directory: Path) -> dict[str, Any]:
-    """What the template ``explore`` needs.
+    """Return the values that the template ``explore`` needs.
 
     Args:
         results: The experiment.
-        directory: Where its series are; a run without them has numbers only.
+        directory: Directory of its series; a run without series has numbers only.
     """
     script, style = chart_library()
     return {
@@ -154,14 +154,14 @@ def explore_values(results: ResultSet, directory: Path) -> dict[str, Any]:
 
 
 def chart_library() -> tuple[str, str]:
-    """Script and style sheet of uPlot, the script with its license."""
+    """Return script and style sheet of uPlot; the script contains its license."""
     names = ("LICENSE", "uPlot.iife.min.js", "uPlot.min.css")
     license_text, script, style = ((UPLOT / name).read_text(encoding="utf-8") for name in names)
     return f"/*! {license_text.strip().replace('*/', '* /')} */\n{script}", style
 
 
 def run_table(results: ResultSet) -> Table:
-    """A row per run, in the order of the results."""
+    """Return a row per run, in the order of the results."""
     labels = {style.key: style.label for style in results.styles}
     known = [column for column in METRICS if any(_number(cell, column.name) is not None for cell in results.cells)]
     rows = [
@@ -182,8 +182,8 @@ def run_table(results: ResultSet) -> Table:
 
 
 def page_data(results: ResultSet, directory: Path) -> dict[str, Any]:
-    """All that the page's script reads, as plain data. ``values`` are little-endian 32-bit floats in base64; a run's
-    ``series`` are ``[panel, line, flow (0: the path), place of the first value]``, each of ``count`` values."""
+    """Return all data that the page's script reads. ``values`` are little-endian 32-bit floats in base64; a run's
+    ``series`` are ``[panel, line, flow (0: the path), index of the first value]``, each of ``count`` values."""
     commands = Commands.of(results, directory)
     found = [_series(cell, directory) for cell in results.cells]
     total = sum(values.size for one in found for values in one.values())
@@ -235,26 +235,26 @@ def page_data(results: ResultSet, directory: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Commands:
-    """The commands that make what the page shows."""
+    """The commands that produce the contents of the page."""
 
     whole: str
-    """Makes all of it."""
+    """Command that produces the whole page."""
     texts: Mapping[str, str] = field(default_factory=dict)
-    """The schemes as they were given, by key, where a run can be made alone."""
+    """The schemes as the user wrote them, by key; only where a single run can be repeated alone."""
 
     @classmethod
     def of(cls, results: ResultSet, directory: Path) -> Commands:
-        """Of an experiment: the command that it was made by, or one that makes the page from what is stored."""
+        """Return the commands of an experiment: its own command, or the command that makes the page from its files."""
         words = [word for word in shlex.split(results.provenance.get("command") or "") if word != "--no-figures"]
         if not words:
             return cls(f"{command('report')} analyze {shlex.quote(str(directory))}")
-        # Only simulated packets are the same ones again, run by run.
+        # Only simulated runs repeat the same packets.
         alone = results.backend == SIMULATED and not _EVALUATE.isdisjoint(words)
         keys = [style.key for style in results.styles]
         return cls(shlex.join(words), dict(zip(keys, results.parameters["schemes"], strict=True)) if alone else {})
 
     def of_run(self, cell: CellResult) -> str:
-        """The command that makes a run and its figures: alone, as far as the scheme's runs go without it."""
+        """Return the command that makes a run and its figures: this run alone, if it can be repeated alone."""
         if cell.scheme not in self.texts:
             return self.whole
         words = without(shlex.split(self.whole))
@@ -267,8 +267,8 @@ _LEFT_OUT: Final = ("--grow", "--json", "--random-order")
 
 
 def without(words: Iterable[str], options: Container[str] = _REPLACED, flags: Container[str] = _LEFT_OUT) -> list[str]:
-    """A command line without some options and their values: by default those that say which runs are made, and where
-    to."""
+    """Return a command line without some options and their values: by default the options that select runs and the
+    target directory."""
     kept: list[str] = []
     rest = iter(words)
     for word in rest:
@@ -281,7 +281,7 @@ def without(words: Iterable[str], options: Container[str] = _REPLACED, flags: Co
 
 def _scheme(summary: SchemeSummary) -> dict[str, Any]:
     def spread(column: Column) -> list[float | None] | None:
-        if column.name in PUBLISHED_COLUMNS:  # as in the table: of rounded numbers
+        if column.name in PUBLISHED_COLUMNS:  # as in the table: from rounded numbers
             found, scale = summary.as_printed(column.name), _scale(column)
         else:
             found, scale = Spread.of(_number(cell, column.name) for cell in summary.valid_runs), 1.0
@@ -317,7 +317,7 @@ def _number(cell: CellResult, name: str) -> float | None:
 
 
 def _mark(marker: str) -> dict[str, Any]:
-    """A marker as the ``d`` of an SVG path of about unit radius, y downward, and whether it is filled."""
+    """Return a marker as the ``d`` of an SVG path of about unit radius, y downward, and whether it is filled."""
     style = MarkerStyle(marker)
     path = style.get_path().transformed(style.get_transform())
     parts = []
@@ -328,11 +328,11 @@ def _mark(marker: str) -> dict[str, Any]:
 
 
 Key = tuple[int, int, int]
-"""A series of a run: index of the panel, index of the line, flow from 1, or 0 of the path."""
+"""Key of a series of a run: index of the panel, index of the line, flow from 1, or 0 for the path."""
 
 
 def _series(cell: CellResult, directory: Path) -> dict[Key, FloatArray]:
-    """The series of a run in steps of 100 ms: those that are known."""
+    """Return the known series of a run in steps of 100 ms."""
     columns = read_series(directory, cell)
     if columns is None:
         return {}
@@ -346,7 +346,7 @@ def _series(cell: CellResult, directory: Path) -> dict[Key, FloatArray]:
         for place, line in enumerate(panel.lines):
             for flow, table in tables.items():
                 values = table.get(line.column)
-                # What is of the path stands in the rows of every flow.
+                # Values of the path are repeated in the rows of every flow.
                 wanted = flow in (0, 1) if line.shared else flow > 0
                 if wanted and values is not None and not np.isnan(values).all():
                     found[p, place, 0 if line.shared else flow] = line.scale * values
@@ -354,7 +354,7 @@ def _series(cell: CellResult, directory: Path) -> dict[Key, FloatArray]:
 
 
 def _capacity(curves: RunCurves, count: int) -> FloatArray:
-    """The capacity in each interval."""
+    """Return the capacity in each interval."""
     middles = (np.arange(count) + 0.5) * SERIES_STEP_NS / NS_PER_S
     bins = (middles / curves.bin_s).astype(np.int64)
     known = bins < curves.capacity_mbps.size
@@ -364,10 +364,10 @@ def _capacity(curves: RunCurves, count: int) -> FloatArray:
 
 
 def _merged(values: FloatArray, every: int, merge: Merge) -> FloatArray:
-    """Values of so many intervals as one; what is left at the end is left out."""
+    """Merge each ``every`` intervals into one; an incomplete group at the end is left out."""
     if every == 1:
         return values
     table = values[: values.size // every * every].reshape(-1, every)
-    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of nothing known, the mean is unknown
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # the mean of unknown values is unknown
         found = getattr(np, f"nan{merge}")(table, axis=1)
     return np.asarray(np.where(np.isnan(table).all(axis=1), np.nan, found), dtype=np.float64)

@@ -1,7 +1,7 @@
-"""Which figures are up to date: those whose inputs have not changed are not drawn again.
+"""Record of the figures that are up to date: if its inputs have not changed, a figure is not drawn again.
 
-``ccgym_figures.json`` in the results directory holds a digest for the figures of each run, each summary and the PDF: of
-their inputs, of the code of this package, and of what their files contain.
+``ccgym_figures.json`` in the results directory contains a digest for the figures of each run, each summary and the PDF.
+The digest covers their inputs, the code of this package, and the contents of their files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class FigureCache:
     """The digests of a results directory.
 
     Args:
-        directory: The results directory. Where the file cannot be read, everything is drawn again.
+        directory: The results directory. If the file in it cannot be read, everything is drawn again.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -36,7 +36,7 @@ class FigureCache:
             pass
 
     def is_current(self, name: str, inputs: str, files: Iterable[Path]) -> bool:
-        """Whether a figure is as it would be drawn again.
+        """Return whether a figure is up to date.
 
         Args:
             name: Its name.
@@ -53,7 +53,7 @@ class FigureCache:
             self._known[name] = mark
 
     def renew(self, name: str, inputs: str, files: Sequence[Path], draw: Callable[[], object]) -> None:
-        """Draw a figure unless it is as it would be drawn again; see :meth:`is_current`."""
+        """Draw a figure unless it is up to date; see :meth:`is_current`."""
         if not self.is_current(name, inputs, files):
             draw()
             self.note(name, inputs, files)
@@ -63,7 +63,7 @@ class FigureCache:
         atomic_write(self._directory / DRAWN_FILE, json.dumps(self._known, indent=1) + "\n")
 
     def _mark(self, inputs: str, files: Iterable[Path]) -> str | None:
-        """Digest of inputs and files; None where a file is missing."""
+        """Return the digest of inputs and files; None if a file is missing."""
         try:
             return digest(inputs, *(file.read_bytes() for file in files))
         except OSError:
@@ -71,7 +71,7 @@ class FigureCache:
 
 
 def digest(*parts: str | bytes) -> str:
-    """SHA-256 over parts, and over the code that draws."""
+    """Return the SHA-256 of the parts and of the code that draws."""
     found = hashlib.sha256(_code().encode())
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -81,7 +81,7 @@ def digest(*parts: str | bytes) -> str:
 
 @cache
 def _code() -> str:
-    """Digest of this package's code, and of the versions of what it draws with."""
+    """Return the digest of this package's code, and of the versions of the drawing packages."""
     found = hashlib.sha256()
     for file in sorted(Path(__file__).parent.rglob("*.py")):
         found.update(file.read_bytes())

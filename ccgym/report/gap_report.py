@@ -22,17 +22,17 @@ TOLERANCES: Final = (
     f"beyond tolerance: more than {100 * THROUGHPUT_TOLERANCE:g} % of throughput, {DELAY_TOLERANCE_MS:g} ms of delay, "
     f"{100 * LOSS_TOLERANCE:g} point of loss"
 )
-"""What is colored."""
+"""Note on the colored differences."""
 
 
 def _difference(found: Deviation) -> str:
-    """``+1.52 (+2.1 %)``."""
+    """Return a difference with its relative size: ``+1.52 (+2.1 %)``."""
     relative = "" if found.relative is None else f" ({_signed(100 * found.relative, 1)} %)"
     return _signed(found.absolute, 2) + relative
 
 
 def _points(found: Deviation) -> str:
-    """``−0.40 pt``."""
+    """Return a difference in percentage points: ``−0.40 pt``."""
     return f"{_signed(100 * found.absolute, 2)} pt"
 
 
@@ -58,7 +58,7 @@ _COLUMNS: Final = (
 
 
 def gap_table(gap: Gap) -> Table:
-    """A row for each scheme on each backend, and a further one for each further backend that it is compared with."""
+    """Return a row per scheme and backend, and a further row for each further backend of the comparison."""
     rows: list[Row] = []
     before = ""
     for row in gap.compared():
@@ -88,7 +88,7 @@ _HOSTS: Final = (
 
 
 def host_table(gap: Gap) -> Table:
-    """A row for each scheme and host: how far the simulator with it is from reality."""
+    """Return a row per scheme and host: the difference between the simulator with this host and real packets."""
     rows: list[Row] = []
     before = ""
     for row in gap.host_rows():
@@ -115,8 +115,8 @@ def _notes(gap: Gap) -> list[str]:
             shortest, longest, ahead = leads
             lead = f"{shortest}" if shortest == longest else f"{shortest} to {longest}"
             notes.append(
-                f"{name}: its traces began {lead} ms before the flows, which find them at their "
-                f"beginning; by the links' logs they are up to {ahead} ms off"
+                f"{name}: its traces started {lead} ms before the flows, and are shifted so that flows get their "
+                f"beginning; according to the links' logs, they are up to {ahead} ms off"
             )
     notes += [f"left out: {name} ({BACKENDS[name]}): {reason}" for name, reason in gap.left_out.items()]
     notes += [f"nothing ran: {name} ({BACKENDS[name]}): {reason}" for name, reason in gap.without_runs.items()]
@@ -124,21 +124,21 @@ def _notes(gap: Gap) -> list[str]:
 
 
 def terminal(result: Gap) -> Sequence[RenderableType]:
-    """The table with its notes."""
+    """Return the table with its notes."""
     table, hosts = gap_table(result), host_table(result)
     below: list[RenderableType] = [hosts, *hosts.notes, ""] if hosts.rows else []
     return ["", table, TOLERANCES, *table.notes, "", *below]
 
 
 def write(result: Gap, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
-    """Write the table as Markdown, and those of every backend; with ``figures`` the figure and the page."""
+    """Write the table as Markdown, and the tables of every backend; with ``figures``, also the figure and the page."""
     for name, results in result.results.items():
         write_tables(results, result.directories[name])
     return write_report(page(result), directory, "gap_report", progress, figures=figures)
 
 
 def page(gap: Gap) -> Page:
-    """The report."""
+    """Return the report."""
     from ccgym.report.figures import figures_of
 
     first = next(iter(gap.results.values()))
@@ -152,16 +152,16 @@ def page(gap: Gap) -> Page:
             Code(first.provenance["path"]),
             gap_table(gap),
             Text(
-                "Mean ± one standard deviation over the runs that count; each difference is this row minus the other "
-                f"backend's. Red or bold: {TOLERANCES}.",
+                "Mean ± one standard deviation over the runs that count; each difference is this row minus the row of "
+                f"the other backend. Red or bold: {TOLERANCES}.",
                 "muted",
             ),
             *hosted,
             Heading("Over time"),
             *drawn(figures_of("gap"), gap),
             Text(
-                "Run 1 is bold, the others thin. Throughput per 0.5 s; delay is the mean per 0.1 s, propagation "
-                "included. The shaded region is the link's capacity.",
+                "Run 1 is bold, other runs are thin. Throughput is per 0.5 s. Delay is the mean per 0.1 s, with "
+                "propagation. The shaded region is the link's capacity.",
                 "muted",
             ),
         ],

@@ -1,4 +1,4 @@
-"""What figures have around and on their axes: titles, margins, marks of schemes, legends that are whole.
+"""Parts around and on the axes of figures: titles, margins, marks of schemes, legends that fit.
 
 Call all of it within :func:`~ccgym.report.style.house_style`.
 """
@@ -26,18 +26,18 @@ LEGEND_ROW: Final = 1.55
 """Height of a legend's row, in font sizes."""
 
 MARK_SCALE: Final = {"*": 1.55, **dict.fromkeys("^<>vphH", 1.1), "D": 0.85, "s": 0.95}
-"""Relative size per marker, so that all look equally large."""
+"""Relative size per marker, so that all markers look equally large."""
 
 
 def text_widths(texts: Sequence[str], size_pt: float, weight: str = "normal") -> list[float]:
-    """Widths of lines of text, inches."""
+    """Return the widths of lines of text, inches."""
     font = FontProperties(family=rcParams["font.family"], size=size_pt, weight=weight)
     return [_paper().get_text_width_height_descent(text, font, ismath=False)[0] / 72 for text in texts]
 
 
 @cache
 def _paper() -> Any:
-    """Where text is measured."""
+    """Return a canvas on which text is measured."""
     canvas: Any = FigureCanvasAgg(Figure(dpi=72))
     return canvas.get_renderer()
 
@@ -50,8 +50,8 @@ def add_title(figure: Figure, text: str) -> None:
 
 
 def set_margins(figure: Figure, left: float, right: float, top: float, bottom: float, axes_in: float = 4.6) -> None:
-    """Leave room around the axes, in multiples of the text's size; the axes keep their height, ``axes_in`` inches or on
-    paper :data:`COLUMN_AXES_IN`, and the figure grows."""
+    """Leave room around the axes, in multiples of the text's size. The axes keep their height, ``axes_in`` inches or on
+    paper :data:`COLUMN_AXES_IN`; the figure grows."""
     unit = medium().text_pt / 72
     width = figure.get_size_inches()[0] / unit
     height = (COLUMN_AXES_IN if medium().column else axes_in) / unit + top + bottom
@@ -60,7 +60,7 @@ def set_margins(figure: Figure, left: float, right: float, top: float, bottom: f
 
 
 def hide_unused(grid: npt.NDArray[Any], used: int, label: str = "") -> None:
-    """Hide the panels after the first ``used`` ones; the lowest of each column has the numbers and ``label``."""
+    """Hide the panels after the first ``used``; the lowest panel of each column has the numbers and ``label``."""
     for place, axes in enumerate(grid.flat):
         axes.set_visible(place < used)
         if place < used <= place + grid.shape[1]:
@@ -69,7 +69,7 @@ def hide_unused(grid: npt.NDArray[Any], used: int, label: str = "") -> None:
 
 
 def label_places(axes: Axes, labels: Sequence[str], room_in: float) -> None:
-    """Write words below the places 0, 1, …, slanted where they have no room side by side."""
+    """Write words below the places 0, 1, …; slanted if they have no room side by side."""
     size = rcParams["xtick.labelsize"]
     slanted = max(text_widths(labels, size), default=0.0) > 0.95 * room_in / max(1, len(labels))
     style: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
@@ -77,13 +77,13 @@ def label_places(axes: Axes, labels: Sequence[str], room_in: float) -> None:
 
 
 def mark_style(style: SchemeStyle, size: float, edge: str = "white", hollow: bool = False) -> dict[str, Any]:
-    """How a mark of a scheme is drawn, for ``axes.plot`` and legends; all markers look equally large.
+    """Return the style of a scheme's mark, for ``axes.plot`` and legends; all markers look equally large.
 
     Args:
-        style: The scheme's.
+        style: Style of the scheme.
         size: Diameter, points.
         edge: Color of the outline of filled marks.
-        hollow: Whether they are white inside.
+        hollow: Whether marks are white inside.
     """
     color = legible(style.color)
     line = style.marker in "1234+x|_"
@@ -95,7 +95,7 @@ def mark_style(style: SchemeStyle, size: float, edge: str = "white", hollow: boo
 
 
 def scheme_handles(styles: Iterable[SchemeStyle], size: float = 6, *, line: bool = True) -> list[Line2D]:
-    """Schemes in a legend."""
+    """Return the legend entries of schemes."""
     return [
         Line2D(
             [], [], label=style.label, color=legible(style.color), linewidth=1.8,
@@ -106,12 +106,12 @@ def scheme_handles(styles: Iterable[SchemeStyle], size: float = 6, *, line: bool
 
 
 def _handle_em(handles: Sequence[Line2D]) -> float:
-    """Length of a legend's handles, in font sizes."""
+    """Return the length of a legend's handles, in font sizes."""
     return 2.0 if any(one.get_linestyle() != "None" for one in handles) else 1.0
 
 
 def legend_rows(handles: Sequence[Line2D], room_in: float, size_pt: float) -> int:
-    """How many rows a legend has that fits into a width."""
+    """Return the number of rows of a legend that fits into a width."""
     beside = (_handle_em(handles) + 2.0) * size_pt / 72  # handle, and space around it
     widths = [width + beside for width in text_widths([str(one.get_label()) for one in handles], size_pt)]
     fitting = (
@@ -123,7 +123,7 @@ def legend_rows(handles: Sequence[Line2D], room_in: float, size_pt: float) -> in
 
 
 def draw_legend(figure: Figure, handles: Sequence[Line2D], rows: int, size_pt: float, **place: Any) -> None:
-    """A legend of the whole figure."""
+    """Draw a legend of the whole figure."""
     figure.legend(
         handles=list(handles), ncols=-(-len(handles) // rows), fontsize=size_pt, columnspacing=1.4, handletextpad=0.5,
         handlelength=_handle_em(handles), borderpad=0, borderaxespad=0, labelspacing=0.5, **place,
@@ -131,13 +131,13 @@ def draw_legend(figure: Figure, handles: Sequence[Line2D], rows: int, size_pt: f
 
 
 def finish(figure: Figure, title: str = "", handles: Sequence[Line2D] = (), top_in: float | None = None) -> Figure:
-    """Write the title, and the legend below it; arrange the axes below, once for all formats.
+    """Write the title and the legend below it; arrange the axes below, once for all formats.
 
     Args:
-        figure: With its axes. It grows where title or legend take more than a line.
-        title: What is shown.
-        handles: The legend.
-        top_in: Room that the figure has for a line of each, inches; by default 0.5, with a legend 0.82.
+        figure: The figure with its axes. It grows if title or legend need more than a line.
+        title: Title of the figure.
+        handles: Entries of the legend.
+        top_in: Room for one line of title and one line of legend, inches; by default 0.5, with a legend 0.82.
     """
     width, height = figure.get_size_inches()
     size = rcParams["axes.titlesize"]
@@ -158,7 +158,7 @@ def finish(figure: Figure, title: str = "", handles: Sequence[Line2D] = (), top_
 
 
 def wrapped(text: str, room_in: float, size_pt: float, weight: str = "normal") -> str:
-    """A text as lines that fit into a width."""
+    """Return a text with line breaks, so that it fits into a width."""
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word

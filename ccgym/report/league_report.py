@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 RATING: Final = (
-    "rating = log₂(throughput / capacity) − log₂(mean round trip / base), where two flows meet −|log₂(throughput /",
-    "fair share)|; 0 is all that a path allows, −1 half; interquartile mean over paths, interval by the bootstrap",
+    "rating = log₂(throughput / capacity) − log₂(mean round trip / base); with two flows −|log₂(throughput /",
+    "fair share)|; 0 is the best that a path allows, −1 is half; interquartile mean over paths, bootstrap interval",
 )
 
 WINNING_EXPLAINED: Final = (
-    "Winning rate: games in which a scheme is within 10 % of the best, with throughput in whole Mbit/s and delay in "
-    "whole ms as ccBench has it; exact: without rounding. Worst tenth: mean rating on the tenth of the paths where the "
-    "scheme is rated lowest."
+    "Winning rate: fraction of games in which a scheme is within 10 % of the best, with throughput in whole Mbit/s and "
+    "delay in whole ms as in ccBench; exact: without rounding. Worst tenth: mean rating on the tenth of the paths with "
+    "the lowest ratings of the scheme."
 )
 WEIGHTS_EXPLAINED: Final = (
     "Ranks of the interquartile mean of w · log₂(throughput / capacity) − log₂(round trip / base) over the sections "
-    "where one flow is alone."
+    "with a single flow."
 )
 
 _percent: Final = number(1, 100)
@@ -49,7 +49,7 @@ _FAIR: Final = (Column("share", "throughput /\nfair share", format=number(2)),)
 
 
 def overall_table(league: League) -> Table:
-    """The ranking over all sections, with the rating in each."""
+    """Return the ranking over all sections, with the rating in each section."""
     ratings = {(name, p.scheme): p.score.mean for name, places in league.rankings.items() for p in places}
     name = next(iter(league.rankings))
     sections = [one for one in league.sections if one.name != name]
@@ -62,7 +62,7 @@ def overall_table(league: League) -> Table:
 
 
 def section_table(league: League, section: LeagueSection) -> Table:
-    """The ranking of a section, with winning rates, worst case, and what the rating is made of."""
+    """Return the ranking of a section, with winning rates, worst case, and the quantities in the rating."""
     rates = [section.winning_rates(rounded=rounded) for rounded in (True, False)]
     rows = [
         ranked_row(
@@ -79,7 +79,7 @@ def section_table(league: League, section: LeagueSection) -> Table:
 
 
 def published_table(league: League, section: LeagueSection) -> Table:
-    """Published winning rates next to ours, among those who took part as far as ccgym has them."""
+    """Return published winning rates next to ccgym's, among the published schemes that ccgym has."""
     columns = [
         Column("scheme", "scheme", align="left"),
         Column("published", "published", "%", _percent, group="published"),
@@ -101,7 +101,7 @@ def published_table(league: League, section: LeagueSection) -> Table:
 
 
 def weights_table(league: League) -> Table:
-    """The rank of each scheme for several weights of the throughput."""
+    """Return the rank of each scheme for several weights of the throughput."""
     labels = {one.key: one.style.label for one in league.members}
     columns = [Column(f"{weight:g}", f"weight {weight:g}") for weight in WEIGHTS]
     rows = [
@@ -116,20 +116,20 @@ def _published_sections(league: League) -> list[LeagueSection]:
 
 
 def terminal(result: League) -> Sequence[RenderableType]:
-    """The ranking over all sections, and winning rates next to the published ones."""
+    """Return the ranking over all sections, and winning rates next to the published winning rates."""
     if not result.rankings or not any(result.rankings.values()):
         return ["no scheme has a number in any section\n", *result.notes]
     lines: list[RenderableType] = ["", overall_table(result), *RATING, ""]
     for section in _published_sections(result):
         published = section.games.published
         assert published is not None
-        lines += [f"{section.test.title}: games won, as {published.source} has them and here", ""]
+        lines += [f"{section.test.title}: games won according to {published.source}, and here", ""]
         lines += [published_table(result, section), ""]
     return [*lines, *footnotes(result), extent(result), ""]
 
 
 def extent(league: League) -> str:
-    """How much was run, in words."""
+    """Return the number of schemes, paths and games as text."""
     games = sum(one.game_count for one in league.sections)
     paths = sum(len(one.places) for one in league.sections)
     quick = "; a quick look: fewer paths" if league.parameters["quick"] else ""
@@ -137,7 +137,7 @@ def extent(league: League) -> str:
 
 
 def footnotes(league: League) -> list[str]:
-    """What the numbers leave out."""
+    """Return notes on missing runs and schemes."""
     notes = list(league.notes)
     for section in league.sections:
         if section.missing:
@@ -149,23 +149,23 @@ def footnotes(league: League) -> list[str]:
 
 
 def write(result: League, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
-    """Write the tables as Markdown; with ``figures`` the figures and the page."""
+    """Write the tables as Markdown; with ``figures``, also the figures and the page."""
     return write_report(
         page(result), directory, result.name, progress, figures=figures and any(result.rankings.values())
     )
 
 
 def page(league: League) -> Page:
-    """The report."""
+    """Return the report."""
     from ccgym.report.figures import figures_of
 
-    # Weights mean nothing where only fair shares count.
+    # Weights have no meaning if only fair shares count.
     figures = [one for one in figures_of("league") if league.weighted or one.name != "league_weights"]
     blocks: list[Block] = [
         *([overall_table(league)] if any(league.rankings.values()) else []),
         Text(
-            f"{' '.join(RATING)}. Every section counts the same. First: fraction of the resamples in which the scheme "
-            "leads. Schemes in italics know the path: they have no rank, and take no part in games.",
+            f"{' '.join(RATING)}. Every section has the same weight. First: fraction of the resamples in which the "
+            "scheme leads. Schemes in italics know the path: they have no rank, and are not in the games.",
             "muted",
         ),
         *warnings(footnotes(league)),
@@ -191,7 +191,7 @@ def page(league: League) -> Page:
             blocks += [
                 Heading(f"Next to {section.games.published.source}", level=3),
                 published_table(league, section),
-                Text("Games among these schemes only: a winning rate depends on who takes part.", "muted"),
+                Text("Games among these schemes only: a winning rate depends on the schemes that take part.", "muted"),
             ]
     if league.weighted:
         blocks += [Heading("Weights", "weights"), weights_table(league), Text(WEIGHTS_EXPLAINED, "muted")]

@@ -1,4 +1,4 @@
-"""What the figures of operating points share: the runs that they show, marks, and a grid with a column per scheme."""
+"""Parts of all figures of operating points: the runs that they show, marks, and a grid with a column per scheme."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ccgym.schemes.style import SchemeStyle
 COLUMN_IN: Final = 2.9
 
 ACROSS: Final = 6
-"""Schemes side by side; further ones stand below."""
+"""Max schemes side by side; further schemes are below."""
 
 ROW_IN: Final = 1.95
 
@@ -39,33 +39,33 @@ OPTIMUM: Final = "#d411b5"
 """Color of the optimum: ccperf's magenta."""
 
 MOST_FLOWS: Final = 6
-"""Flows that a legend names; further ones have the same colors again."""
+"""Max flows in a legend; the colors of further flows repeat."""
 
 QUANTITIES: Final[Mapping[str, str]] = {
     "throughput_mbps": "throughput (Mbit/s)", "srtt_ms": "sRTT (ms)", "in_flight": "in flight (packets)",
 }  # fmt: skip
-"""Labels of what an operating point is made of."""
+"""Labels of the quantities of an operating point."""
 
 DOTS: Final[Mapping[str, Any]] = {"marker": "o", "linestyle": "", "markersize": 8}
-"""Flows in the legend of a plane."""
+"""Style of flows in the legend of a plane."""
 
 STAR: Final = Line2D([], [], linestyle="", marker="*", color=OPTIMUM, markersize=13, label="optimum")
-"""The optimum in a legend."""
+"""Legend entry of the optimum."""
 
 JOINT: Final = Line2D([], [], linestyle="", marker="D", color=INK, markersize=7, label="joint")
-"""All flows together in a legend."""
+"""Legend entry of all flows together."""
 
 
 class OperatingOptions(Options):
     """Options of figures of operating points."""
 
     where: dict[str, float | str] = Field(default_factory=dict)
-    """Coordinates of the condition that is shown; by default it is the first."""
+    """Coordinates of the condition that is shown; by default the first condition."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A scheme's run."""
+    """A run of a scheme."""
 
     style: SchemeStyle
     run: KeptRun
@@ -73,11 +73,11 @@ class Shown:
 
     @property
     def flows(self) -> range:
-        """Positions of its flows."""
+        """Indices of the run's flows."""
         return range(len(self.points.flows))
 
     def finite(self, place: int, name: str) -> npt.NDArray[np.float64]:
-        """The values over time that are known, while the flow was there."""
+        """Return the known values over time while the flow was active."""
         flow, times = self.run.numbers["flows"][place], self.run.ends_s
         there = (times > flow["start_s"]) & (times <= flow["stop_s"] + 1e-6)
         values = self.run.over_time(place, name)[there].astype(np.float64)
@@ -85,7 +85,7 @@ class Shown:
 
 
 Draw = Callable[[Shown, Sequence[Axes]], None]
-"""Draws a scheme into its column of panels."""
+"""A function that draws a scheme into its column of panels."""
 
 
 @dataclass(frozen=True)
@@ -94,14 +94,14 @@ class Runs:
 
     title: str
     condition: str
-    """In words; empty for the only one."""
+    """The condition as text; empty if there is only one condition."""
     shown: Sequence[Shown]
     what: str = ""
-    """What the figure shows, in words."""
+    """What the figure shows, as text."""
 
     @classmethod
     def of(cls, results: ExperimentResults, test: Test, options: OperatingOptions, what: str = "") -> Runs:
-        """Read them.
+        """Read the first runs of a test's condition.
 
         Raises:
             ConfigError: No condition has these coordinates.
@@ -123,11 +123,11 @@ class Runs:
 
     @property
     def most_flows(self) -> int:
-        """Flows of the run that has the most."""
+        """Max number of flows of a run."""
         return max((len(one.flows) for one in self.shown), default=0)
 
     def flow_handles(self, **line: Any) -> list[Line2D]:
-        """Legend entries of the flows, with the scheme's name where it is the same for all tested schemes."""
+        """Return legend entries of the flows, with the flow's scheme if it is the same in all runs."""
         handles = []
         for place in range(min(self.most_flows, MOST_FLOWS)):
             names = {one.run.numbers["flows"][place]["scheme"] for one in self.shown if place in one.flows}
@@ -136,13 +136,13 @@ class Runs:
         return handles
 
     def grid(self, rows: Sequence[str], draw: Draw, handles: Sequence[Line2D], **axes: Any) -> Figure:
-        """A figure with a column per scheme, up to :data:`ACROSS` of them side by side.
+        """Return a figure with a column per scheme, at most :data:`ACROSS` of them side by side.
 
         Args:
             rows: Labels of the vertical axes.
             draw: Draws a scheme into its column.
-            handles: The legend.
-            axes: How panels share their axes.
+            handles: Entries of the legend.
+            axes: ``sharex`` and ``sharey``: which panels share their axes.
         """
         across, high = max(1, min(ACROSS, len(self.shown))), len(rows)
         bands = max(1, -(-len(self.shown) // across))
@@ -162,8 +162,8 @@ class Runs:
         return self.finish(drawn, handles)
 
     def finish(self, drawn: Figure, handles: Sequence[Line2D]) -> Figure:
-        """Let axes begin at zero, write title and legend, and arrange the rest below them."""
-        for axes in drawn.axes:  # when all is drawn: panels share their limits
+        """Let axes begin at zero, write title and legend, and arrange the panels below them."""
+        for axes in drawn.axes:  # after all is drawn, since panels share their limits
             axes.set_ylim(bottom=0)
             if axes.get_xlim()[0] < 0:
                 axes.set_xlim(left=0)
@@ -171,7 +171,7 @@ class Runs:
 
 
 def operating_figure(name: str, title: str) -> Callable[[Callable[[Runs], Figure]], Callable[[Runs], Figure]]:
-    """Registers a function of runs as a figure that tests name."""
+    """Register a function of runs as a figure that tests name."""
 
     def register(draw: Callable[[Runs], Figure]) -> Callable[[Runs], Figure]:
         def of_test(results: ExperimentResults, test: Test, options: OperatingOptions) -> Figure:
@@ -185,12 +185,12 @@ def operating_figure(name: str, title: str) -> Callable[[Callable[[Runs], Figure
 
 
 def folded(label: str) -> str:
-    """A label with its unit in a line of its own."""
+    """Return a label with its unit in a separate line."""
     return label.replace(" (", "\n(")
 
 
 def mark(axes: Axes, point: Any, x: str, y: str, marker: str, color: str, size: float = 9) -> None:
-    """A point's quantities, if they are known; with the axes down to zero, and room for it."""
+    """Draw a point if its quantities are known. The axes go down to zero and have room for the point."""
     values: tuple[Any, Any] = getattr(point, x, None), getattr(point, y, None)
     if None not in values:
         axes.plot(*values, marker, color=color, markersize=size, clip_on=False, zorder=4, markeredgewidth=0)
@@ -199,8 +199,8 @@ def mark(axes: Axes, point: Any, x: str, y: str, marker: str, color: str, size: 
 
 
 def mark_flows(axes: Axes, points: OperatingPoints, x: str, y: str, *, joint: bool = False) -> None:
-    """The star of the optimum, the diamond of all flows, and the flows: later ones are smaller, so that equal ones
-    show."""
+    """Draw the star of the optimum, the diamond of all flows together, and the flows. Later flows are smaller, so that
+    equal points are visible."""
     mark(axes, points.optimum, x, y, "*", OPTIMUM, 15)
     if joint and len(points.flows) > 1:
         mark(axes, points.joint, x, y, "D", INK, 7)
@@ -209,6 +209,6 @@ def mark_flows(axes: Axes, points: OperatingPoints, x: str, y: str, *, joint: bo
 
 
 def ecdf(axes: Axes, values: npt.NDArray[np.float64], color: str) -> None:
-    """An empirical distribution."""
+    """Draw an empirical distribution."""
     if values.size:
         axes.ecdf(values, color=color, linewidth=1.6)

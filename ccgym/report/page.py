@@ -1,8 +1,8 @@
-"""Pages: what a report shows, as data, and its forms: HTML, Markdown and (:mod:`ccgym.report.pdf`) PDF.
+"""Pages: the contents of a report as data, and its forms: HTML, Markdown and (:mod:`ccgym.report.pdf`) PDF.
 
-A report is a :class:`Page`: blocks, one after another. The HTML is one file that needs nothing else, not even a
-network: figures are inside, and link to their files in the same directory. The templates are in ``templates/``; each
-extends ``base.html.j2``, which holds style sheet and script.
+A report is a :class:`Page`: blocks, one after another. The HTML is one file that needs no other files and no network:
+figures are inside, and link to their files in the same directory. The templates are in ``templates/``; each template
+extends ``base.html.j2``, which contains style sheet and script.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 TEMPLATES: Final = Path(__file__).with_name("templates")
 
 MOST_LISTED: Final = 4
-"""Figures whose files are named next to the report; it links to all of them."""
+"""Max figures whose files are listed next to the report; the report links to all figures."""
 
 _IMAGE_TYPES: Final = {".png": "image/png", ".svg": "image/svg+xml"}
 
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading; one with an identifier is in the list of links at the top of the page."""
+    """A heading; a heading with an identifier is in the list of links at the top of the page."""
 
     text: str
     id: str = ""
     link: str = ""
-    """What the list of links calls it; by default its text."""
+    """Text of the heading in the list of links; by default the text of the heading."""
     level: int = 2
 
 
@@ -54,28 +54,28 @@ class Text:
 
     text: str
     tone: Literal["", "muted", "warning-text"] = ""
-    """``muted`` explains what stands above; ``warning-text`` says what to be careful with."""
+    """``muted``: an explanation of the block above; ``warning-text``: a warning."""
     link: str = ""
-    """A file next to the page, to which the paragraph links."""
+    """A file in the directory of the page; the paragraph links to it."""
 
 
 @dataclass(frozen=True)
 class Code:
-    """Lines as a terminal has them."""
+    """Lines for a terminal."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Names with what they are. What is empty is left out."""
+    """Names with their texts. Names with empty texts are left out."""
 
     rows: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Flag:
-    """Something to look at first."""
+    """A warning or note at the top of the page."""
 
     subject: str
     text: str
@@ -83,7 +83,7 @@ class Flag:
     """``warning`` or ``note``."""
     cause: str = ""
     command: str = ""
-    """What shows it."""
+    """A command that shows the problem."""
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,14 @@ class Picture:
     file: str
     """Name of the file that the page shows: an SVG or a PNG."""
     alt: str
-    """What it shows, in words."""
+    """What the figure shows, as text."""
     draw: Callable[[], Figure] | None = None
-    """Draws it; None where it is drawn before the page is made."""
+    """Function that draws the figure; None if it is drawn before the page is made."""
 
     def packed(self, directory: Path) -> tuple[str, str] | None:
-        """The image, compressed by gzip, in base64, and its media type; None where the file is missing.
+        """Return the image, compressed by gzip, in base64, and its media type; None if the file is missing.
 
-        Drawings shrink to a sixth. The page's script unpacks them.
+        Drawings shrink to a sixth of their size. The page's script unpacks them.
         """
         file = directory / self.file
         if not file.exists():
@@ -110,17 +110,17 @@ class Picture:
 
 @dataclass(frozen=True)
 class Details:
-    """Blocks that a reader of the page opens."""
+    """Blocks that are hidden until the user opens them."""
 
     title: str
     note: str
-    """What stands next to the title, muted."""
+    """Muted text next to the title."""
     blocks: Sequence[Block]
     open: bool = False
     markdown: bool = False
-    """Whether they are in the Markdown, too."""
+    """Whether the blocks are in the Markdown, too."""
     paper: bool = True
-    """Whether they are in the PDF, too."""
+    """Whether the blocks are in the PDF, too."""
 
 
 Block: TypeAlias = "Heading | Text | Code | Facts | Flag | Table | Picture | Details"
@@ -128,18 +128,18 @@ Block: TypeAlias = "Heading | Text | Code | Facts | Flag | Table | Picture | Det
 
 @dataclass(frozen=True)
 class Page:
-    """What a report shows."""
+    """The contents of a report."""
 
     title: str
     lead: str
     """The sentence below the title."""
     blocks: Sequence[Block]
     provenance: Mapping[str, Any]
-    """Who made it: command, versions, machine."""
+    """Origin of the results: command, versions, machine."""
     made: Sequence[tuple[str, str]] = ()
-    """Further facts of how it was made."""
+    """Further facts on the origin of the results: names with texts."""
     wide: bool = False
-    """Whether its tables need more than the usual width."""
+    """Whether the tables need more than the usual width."""
 
     @property
     def pictures(self) -> list[Picture]:
@@ -148,20 +148,20 @@ class Page:
 
     @property
     def links(self) -> list[tuple[str, str]]:
-        """Identifier and words of the headings that the page links to at its top."""
+        """Identifier and text of the headings in the list of links at the top."""
         headings = (block for block in _all(self.blocks) if isinstance(block, Heading) and block.id)
         return [(one.id, one.link or one.text) for one in headings]
 
     def html(self, directory: Path) -> str:
-        """The page.
+        """Return the page as HTML.
 
         Args:
-            directory: Where its figures are; the page says of missing ones that they are.
+            directory: Directory of its figures; the page marks missing figures as missing.
         """
         return render("page", page=self, directory=directory, sections=self.links, provenance=self.provenance)
 
     def markdown(self) -> str:
-        """The same in GitHub-flavored Markdown, without figures and what a reader opens."""
+        """Return the page in GitHub-flavored Markdown, without figures and most :class:`Details`."""
         made = [*self.made, ("Command", f"`{self.provenance['command']}`")]
         parts = [f"# {self.title}", self.lead, *_markdown(self.blocks), *_markdown([Facts(made)])]
         return "\n\n".join(part.strip() for part in parts) + "\n"
@@ -175,7 +175,7 @@ def _all(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def _markdown(blocks: Iterable[Block]) -> Iterator[str]:
-    # Labels come from cards and files of others: no HTML of theirs.
+    # Labels come from cards and external files: their HTML is escaped.
     def plain(text: str) -> str:
         return text.replace("<", "&lt;")
 
@@ -198,44 +198,44 @@ def _markdown(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def drawn(figures: Iterable[RegisteredFigure], *arguments: Any) -> list[Picture]:
-    """Registered figures of results."""
+    """Return the blocks of registered figures."""
     return [Picture(f"{one.name}.svg", one.title, partial(one.draw, *arguments)) for one in figures]
 
 
 def flags(failures: Iterable[str]) -> list[Block]:
-    """Runs that failed."""
+    """Return the blocks of runs that failed."""
     return [Flag("Failed", one) for one in failures]
 
 
 def warnings(lines: Iterable[str]) -> list[Block]:
-    """Lines that say what to be careful with."""
+    """Return the blocks of warnings."""
     return [Text(one, "warning-text") for one in lines]
 
 
 def experiments_page(
     results: Any, title: str, lead: str, blocks: Sequence[Block], *, says_file: bool = True, wide: bool = False
 ) -> Page:
-    """A page on the results of experiments: below its title stands what was run, where and when, at its end how long
-    the runs took and, with ``says_file``, of what file they are."""
+    """Return a page on the results of experiments. Below its title are what was run, where and when; at its end are the
+    time of the runs and, with ``says_file``, the file of the experiments."""
     made = results.provenance
     where = f"root seed {results.parameters['seed']}, {PLACES[made['backend']]}, {made['started']}"
     experiment = [("Experiment", str(made["path"]))] if says_file else []
-    took = f"{made['runs_s']} s one after another, those of earlier calls included"
+    took = f"{made['runs_s']} s one after another, including runs of earlier calls"
     return Page(title, f"{lead}; {where}.", blocks, made, [*experiment, ("Runs", took)], wide)
 
 
 def write_report(
     page: Page, directory: Path, name: str, progress: Observer, *, figures: bool, files: Iterable[Written] = ()
 ) -> list[Written]:
-    """Write ``NAME.md``; with ``figures`` what the page shows and ``NAME.html``, too.
+    """Write ``NAME.md``; with ``figures``, also the figures and ``NAME.html``.
 
     Args:
         page: The report.
-        directory: Where to.
-        name: What its files are called.
-        progress: Receives the progress.
-        figures: Whether to draw.
-        files: Files besides the results, which are there already.
+        directory: Target directory.
+        name: Name of the files, without suffix.
+        progress: Gets the progress.
+        figures: Whether to draw figures.
+        files: Further files that exist already, without the results.
 
     Returns:
         All files, the report first.
@@ -270,7 +270,7 @@ def render(template: str, **values: Any) -> str:
 
     Args:
         template: Its name without the suffix: ``page``.
-        values: What it needs; ``provenance`` and ``sections`` (identifiers and titles of its headings) always.
+        values: Values for the template; always ``provenance`` and ``sections`` (identifiers and titles of headings).
     """
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -285,5 +285,5 @@ def render(template: str, **values: Any) -> str:
 
 
 def write_page(file: Path, template: str, values: Mapping[str, Any]) -> None:
-    """Fill a template into a file, which appears complete or not at all; see :func:`render`."""
+    """Fill a template and write the file atomically; see :func:`render`."""
     atomic_write(file, render(template, **values))

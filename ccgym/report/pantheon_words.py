@@ -1,4 +1,4 @@
-"""What Pantheon's report says, in its words and order: behind the page, the PDF and the titles of figures.
+"""Texts of Pantheon's report, in its words and order, for the page, the PDF and the titles of figures.
 
 Words: StanfordSNR/pantheon @23e738c, ``src/analysis/report.py`` and ``plot.py``, and the two published reports.
 """
@@ -27,18 +27,18 @@ _TITLED: Final[Mapping[str, str]] = {
     "emulated": "emulated test of",
     "mahimahi": "test in mahimahi of",
 }
-"""How titles of figures begin, by backend; the path's name follows."""
+"""Start of the titles of figures by backend; the path's name follows."""
 
 NOT_AVAILABLE: Final = "N/A"
 
 
 def generated() -> str:
-    """When the report was made."""
+    """Return a line with the time of the report."""
     return f"Generated at {utc_text(time.time())} (UTC)."
 
 
 def tested(results: ResultSet) -> tuple[str, str]:
-    """Where the schemes were tested: a phrase, and the path where the phrase does not name it."""
+    """Return where the schemes were tested: a phrase, and the path unless the phrase names it."""
     hosts = _hosts(results)
     if hosts is not None:
         return f"Data path: {hosts.text}.", ""
@@ -46,12 +46,12 @@ def tested(results: ResultSet) -> tuple[str, str]:
 
 
 def _hosts(results: ResultSet) -> Hosts | None:
-    """The two machines of a test, Pantheon's or our own; None of one over a path that is described."""
+    """Return the two machines of a test, Pantheon's or ccgym's; None for a test over a described path."""
     return Hosts.of_metadata(results.parameters.get("pantheon") or {})
 
 
 def repeated(results: ResultSet) -> list[str]:
-    """How often and how long it was tested."""
+    """Return lines with the number and length of the tests."""
     parameters = results.parameters
     flows, seconds = int(parameters["flows"]), parameters["runtime_s"]
     apart = f" with {parameters['interval_s']:g}s interval between two flows" if flows > 1 else ""
@@ -72,14 +72,14 @@ def repeated(results: ResultSet) -> list[str]:
 
 
 def system_info(results: ResultSet) -> list[str]:
-    """Kernel and settings where the flows ran; of a simulation, which no kernel takes part in, the machine."""
+    """Return kernel and settings of the machine of the flows; for simulations, which use no kernel, the machine."""
     reports = (cell.record.path_report or {} for cell in results.cells)
     found: Sequence[str] | None = next((report["system"] for report in reports if report.get("system")), None)
     return list(found or [str(results.provenance["system"])])
 
 
 def git_summary(results: ResultSet) -> list[str]:
-    """The checkout that ran, and what it loaded: policies, classes in Python, programs, with the hash of each."""
+    """Return the version of ccgym, and the loaded policies, Python classes and programs with their hashes."""
     lines = str(results.provenance.get("git") or "").splitlines()
     for name, what in (results.provenance.get("policies") or {}).items():
         known = what if isinstance(what, Mapping) else {}
@@ -89,7 +89,7 @@ def git_summary(results: ResultSet) -> list[str]:
 
 
 def figure_title(results: ResultSet, what: str) -> str:
-    """The title of a figure of an evaluation, after what it shows."""
+    """Return the title of a figure of an evaluation; it begins with ``what`` the figure shows."""
     parameters = results.parameters
     apart = (
         f", {parameters['flows']} flows with {parameters['interval_s']:g}s interval between two flows"
@@ -110,7 +110,7 @@ def _where(results: ResultSet) -> str:
 
 
 def flow_table(results: ResultSet) -> Table:
-    """Means over the runs per flow, from the rounded numbers of the statistics files, as Pantheon's table has them."""
+    """Return means over the runs per flow, from the rounded numbers of the statistics files, as in Pantheon's table."""
     flows = range(1, 1 + max((len(cell.record.flows) for cell in results.cells), default=1))
     columns = [Column("scheme", "scheme", align="left"), Column("runs", "# runs")]
     for name, label in _FLOW_COLUMNS.items():
@@ -134,7 +134,7 @@ _FLOW_COLUMNS: Final = {
 
 
 def published_table(results: ResultSet) -> Table | None:
-    """Every published run of the schemes that were evaluated; None where no report has them."""
+    """Return every published run of the evaluated schemes; None if no report has them."""
     rows = [
         Row({"scheme": one.published.label, "run": number, "throughput": throughput, "delay": delay, "loss": loss})
         for one in results.schemes
@@ -154,10 +154,10 @@ _PUBLISHED: Final = (
 
 
 def statistics_title(cell: CellResult, label: str) -> str:
-    """The heading of a run's numbers."""
+    """Return the heading of a run's numbers."""
     return f"Run {cell.run}: Statistics of {label}"
 
 
 def figures_title(cell: CellResult, label: str, link: str) -> str:
-    """The heading of a run's figures; ``link`` is Pantheon's name of a direction."""
+    """Return the heading of a run's figures; ``link`` is Pantheon's name of a direction."""
     return f"Run {cell.run}: Report of {label} — {'Data' if link == 'datalink' else 'ACK'} Link"

@@ -1,6 +1,6 @@
 """``pantheon_report.pdf``: a page (:mod:`ccgym.report.page`) on paper, by fpdf2.
 
-Blocks follow one another; what a reader of the HTML opens is open here, and begins a new page where it has figures.
+Blocks follow one another. Blocks that are hidden in the HTML are open here, and begin a new sheet if they have figures.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ccgym.report.style import BAD, GOOD, INK, MUTED
 from ccgym.report.table import Table, Tone
 
 MARGIN_IN: Final = 0.7
-"""Room left, right, above and below, inches."""
+"""Margin on all sides, inches."""
 HEAD_IN: Final = 2.0
-"""What has figures begins a new sheet, unless this one is filled no further than this, inches."""
+"""Max filled height of a sheet, inches, at which blocks with figures do not begin a new sheet."""
 MIN_SCALE: Final = 0.8
-"""How much smaller figures may become, so that they stay on the page of what belongs to them."""
+"""Min scale of figures that are made smaller to stay on the sheet of their text."""
 TONE_COLORS: Final[dict[Tone, str]] = {"good": GOOD, "bad": BAD, "unknown": MUTED, "muted": MUTED}
-"""Tones of cells on paper."""
+"""Colors of cells on paper, by tone."""
 MIN_SIZE: Final = 2.0
-"""Points of the smallest letters; a table that needs smaller ones, as of a thousand flows, is left out."""
+"""Min font size, points; a table that needs smaller letters, for example with a thousand flows, is left out."""
 PADDING_IN: Final = 0.02
 """Room around the text of a cell, inches."""
 CHARACTER: Final = 0.62
@@ -51,7 +51,7 @@ class _Paper(FPDF):
         self.add_page()
 
     def footer(self) -> None:
-        """The number of the sheet."""
+        """Write the number of the sheet."""
         self.set_y(-0.5)
         self.set_font("sans", size=8)
         self.set_text_color(MUTED)
@@ -70,7 +70,7 @@ class _Paper(FPDF):
         self.ln(0.06)
 
     def heading(self, text: str, level: int) -> None:
-        """Write a heading, on the sheet of what follows it."""
+        """Write a heading on the same sheet as the block after it."""
         if self.left_in < (4.0 if level <= 2 else 1.5):
             self.add_page()
         self.ln(0.1)
@@ -81,9 +81,9 @@ def write_pdf(page: Page, directory: Path, target: Path) -> None:
     """Write a page on paper.
 
     Args:
-        page: What is written.
-        directory: Where its figures are: a PNG of each.
-        target: The file, which appears complete or not at all.
+        page: The page.
+        directory: Directory of its figures: a PNG of each.
+        target: The file; it is written atomically.
     """
     paper = _Paper(page.title)
     paper.heading(page.title, 1)
@@ -135,7 +135,7 @@ def _write(paper: _Paper, blocks: Iterable[Block], directory: Path) -> None:
 
 
 def _pictures(paper: _Paper, files: Sequence[Path]) -> None:
-    """Figures one below the other, up to a fifth smaller where they then fit on this sheet."""
+    """Write figures one below the other, up to a fifth smaller if they then fit on this sheet."""
     there = [file for file in files if file.exists()]
     for _ in range(len(files) - len(there)):
         paper.lines("Figure is missing", color=MUTED)
@@ -155,7 +155,7 @@ def _table(paper: _Paper, table: Table) -> None:
     rows = [[table.text(row, column) for column in table.columns] for row in table.rows]
     texts = zip([one.folded for one in table.columns], *rows, strict=True)
     widths = [1.4 + max(len(line) for text in column for line in text.split("\n")) for column in texts]
-    # Many columns get smaller letters, so that they stay apart.
+    # Many columns get smaller letters, so that they do not overlap.
     size = min(8.0, 72 * paper.epw / (CHARACTER * sum(widths)))
     if size < MIN_SIZE:
         paper.lines(f"A table of {len(widths)} columns is on the page only.", 8, color=MUTED)
@@ -164,7 +164,7 @@ def _table(paper: _Paper, table: Table) -> None:
     align = ["L" if one.align == "left" else "R" for one in table.columns]
 
     def write(texts: Sequence[str], bold: str, colors: Iterable[str]) -> None:
-        """The cells of a row, with a rule above it; of the heading, which each sheet begins with, in bold without."""
+        """Write the cells of a row with a rule above. The heading, at the top of each sheet, is bold without a rule."""
         lines = list(zip_longest(*(text.split("\n") for text in texts), fillvalue=""))
         if paper.left_in < len(lines) * height + PADDING_IN:
             paper.add_page()
@@ -180,7 +180,7 @@ def _table(paper: _Paper, table: Table) -> None:
                 paper.cell(scale * width, height, text, align=side)
             paper.ln(height)
 
-    # The table of fpdf2 looks for the breaks of lines in each cell, twice; ours are known.
+    # The table of fpdf2 computes the line breaks of each cell twice; here, they are known.
     paper.set_draw_color("#d8d8d8")
     margin, paper.c_margin = paper.c_margin, PADDING_IN
     head = [one.folded for one in table.columns]

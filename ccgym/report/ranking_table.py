@@ -1,4 +1,4 @@
-"""What all rankings show: rank, scheme, score with its interval, and how often a scheme was first."""
+"""Columns and rows of all rankings: rank, scheme, score with its interval, and how often a scheme was first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ score_text: Final = number(2)
 
 
 def interval_text(interval: Interval) -> str:
-    """``[−0.45, −0.21]``."""
+    """Return an interval as text: ``[−0.45, −0.21]``."""
     return f"[{score_text(interval.low)}, {score_text(interval.high)}]"
 
 
@@ -20,7 +20,7 @@ NAMES: Final = (Column("rank", ""), Column("scheme", "scheme", align="left"))
 
 
 def ranking_columns(score: str) -> tuple[Column, ...]:
-    """The columns; ``score`` is what the score is called."""
+    """Return the columns; ``score`` is the name of the score."""
     return (
         *NAMES,
         Column("score", score, format=score_text, better="max"),
@@ -30,7 +30,7 @@ def ranking_columns(score: str) -> tuple[Column, ...]:
 
 
 def ranked_row(place: Ranked, values: Mapping[str, Any]) -> Row:
-    """The row of a scheme, with further values; references have no rank, and stand in italics."""
+    """Return the row of a scheme, with further values; references have no rank, and are in italics."""
     own = {
         "rank": "" if place.rank is None else place.rank,
         "scheme": place.label,

@@ -1,4 +1,4 @@
-"""The report on a document's requirements, row by row: tables, a page (``NAME.html``) and Markdown, to be cited."""
+"""The report on a document's requirements, row by row: tables, a page (``NAME.html``) and Markdown for citation."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 WIDTH: Final = 26
-"""Characters after which texts in the table break."""
+"""Max characters of a line in the table."""
 NOT_TESTED: Final = "not tested yet"
 BY_AUTHOR: Final = "for the author"
 EXPLAINED: Final = (
-    "A threshold is passed or failed where the whole 95 % interval of the mean over repetitions lies on one side of "
-    "it, or, where the threshold is measured too, the interval of the difference in runs of one number; else it is "
-    "undecided. An experiment fails with its worst threshold, which is the one shown, and a row with its worst "
-    "experiment. With one repetition there is no interval, and the mean decides. With many thresholds, some "
-    "verdicts are wrong by chance: of twenty intervals, one misses the true mean."
+    "A threshold is passed or failed if the whole 95 % interval of the mean over repetitions is on one side of it; "
+    "otherwise it is undecided. If the threshold is measured, too, the interval is of the difference between runs with "
+    "the same number. The worst threshold decides an experiment, and is shown; the worst experiment decides a row. "
+    "With one repetition there is no interval, and the mean decides. With many thresholds, some verdicts are wrong by "
+    "chance: of twenty intervals, on average one does not contain the true mean."
 )
 CONFIRMED_EXPLAINED: Final = (
-    "Single runs of the sample above, made once more over an emulated path with real packets and real clocks. A number "
-    "agrees where it lies within the span of the simulated runs, or no further from it than a tenth of their mean or "
-    "of a threshold, the larger one."
+    "Single runs of the sample above, repeated over an emulated path with real packets and real clocks. A number "
+    "agrees if it is in the range of the simulated runs, or if its distance from this range is at most a tenth of "
+    "their mean or of a threshold, the larger one."
 )
 
 
 def terminal(result: ExperimentResults) -> Sequence[RenderableType]:
-    """The table, and what was run."""
+    """Return the table, and a line on what was run."""
     confirmed = confirmed_table(result)
     sample: list[RenderableType] = [confirmed, _agreement(result), ""] if confirmed.rows else []
     rest = open_table(result)
@@ -62,24 +62,24 @@ def terminal(result: ExperimentResults) -> Sequence[RenderableType]:
 
 
 def write(result: ExperimentResults, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
-    """Write the report as Markdown; with ``figures`` the figures and the page."""
+    """Write the report as Markdown; with ``figures``, also the figures and the page."""
     return write_report(page(result), directory, result.name, progress, figures=figures)
 
 
 def tests_of(results: ExperimentResults, row: Requirement) -> list[Test]:
-    """The experiments of a row, in its order."""
+    """Return the experiments of a row, in its order."""
     known = {test.name: test for test in results.tests}
     return [known[name] for name in row.names if name in known]
 
 
 def decisive(outcome: Outcome) -> Criterion | None:
-    """The criterion that decided: with the worst verdict, and of these with the smallest margin."""
+    """Return the criterion that decided: the worst verdict and, among equal verdicts, the smallest margin."""
     ranks = {verdict: place for place, verdict in enumerate(WORST_FIRST)}
     return min(outcome.criteria, key=lambda one: (ranks[one.verdict], one.margin), default=None)
 
 
 def replay(results: ExperimentResults, style: SchemeStyle, row: Requirement, test: Test | None = None) -> str:
-    """The command that runs a row again; of other documents than RFC 9743, an experiment of it."""
+    """Return the command that runs a row again; for documents other than RFC 9743, one experiment of the row."""
     asked = results.parameters
     texts = dict(zip((one.key for one in results.styles), asked["schemes"], strict=True))
     if results.name == "rfc9743":
@@ -95,7 +95,7 @@ def replay(results: ExperimentResults, style: SchemeStyle, row: Requirement, tes
 
 
 def summary_table(results: ExperimentResults, *, replay: bool = True) -> Table:
-    """A line per experiment of each row, with the threshold that decided; rows without one say so."""
+    """Return a line per experiment of each row, with the threshold that decided; a note if there is no experiment."""
     several = len(results.styles) > 1
     columns = [
         Column("section", "section", align="left"),
@@ -124,7 +124,7 @@ def _lines(results: ExperimentResults) -> Iterator[Row]:
 
 
 def open_table(results: ExperimentResults) -> Table:
-    """What is not tested, and what no experiment can answer."""
+    """Return the requirements that are not tested, and those that no experiment can test."""
     columns = [
         Column("section", "section", align="left"),
         Column("row", "requirement", align="left"),
@@ -167,7 +167,7 @@ def _wrapped(text: str, width: int = WIDTH) -> str:
 
 
 def confirmed_table(results: ExperimentResults) -> Table:
-    """The sample with real packets."""
+    """Return the numbers of the sample with real packets."""
     titles = {test.name: test for test in results.tests}
     columns = [
         Column("test", "experiment", align="left", max_width=WIDTH),
@@ -202,7 +202,7 @@ def _agreement(results: ExperimentResults) -> str:
 
 
 def _counts(results: ExperimentResults) -> list[str]:
-    """How many rows ended how, scheme by scheme."""
+    """Return the number of rows with each verdict, a line per scheme."""
     lines = []
     for style in results.styles:
         verdicts = [results.row_verdict(row, style.key) for row in results.source.rows if row.tests]
@@ -219,7 +219,7 @@ def _counts(results: ExperimentResults) -> list[str]:
 
 
 def _described(results: ExperimentResults) -> str:
-    """The schemes as they were asked for, with the version that ran them."""
+    """Return the schemes as the user wrote them, with the version of ccgym."""
     asked = ", ".join(results.parameters["schemes"])
     policies = results.provenance["policies"]
     digests = [f"{key} {str(value)[:12]}" for one in policies.values() for key, value in one.items() if "sha" in key]
@@ -228,7 +228,7 @@ def _described(results: ExperimentResults) -> str:
 
 
 def page(results: ExperimentResults) -> Page:
-    """The report: the table, what is open, the sample, then a section per row."""
+    """Return the report: the table, open requirements, the sample, then a section per row."""
     rest = open_table(results)
     still: list[Block] = [Heading("Not tested yet, or for the author to write", "open"), rest] if rest.rows else []
     blocks: list[Block] = [

@@ -20,10 +20,10 @@ from ccgym.report.figures import RegisteredFigure, figures_of
 from ccgym.report.style import PAPER, PAPER_SUFFIX, SCREEN, house_style, save, save_compact
 
 WORTH_A_PROCESS: Final = 6
-"""Below this many runs, starting workers takes longer than it saves."""
+"""Min number of runs for worker processes: with fewer runs, starting the workers takes longer than it saves."""
 
 DRAWN_FLOWS: Final = 60
-"""A figure of a run shows the first flows, up to this number: more cannot be told apart, and take minutes to draw."""
+"""Max flows in a figure of a run, the first ones: more cannot be distinguished, and take minutes to draw."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class RunFile:
     figure: RegisteredFigure
     file: Path
     paper: bool = False
-    """Whether it is drawn as a column of a paper."""
+    """Whether the figure is drawn as a column of a paper."""
 
 
 def run_files(directory: Path, scheme: str, run: int, link: str = "datalink") -> list[RunFile]:
-    """The figures of a run on screen and, of the data in the first run of a scheme, as columns of a paper."""
+    """Return the figures of a run for the screen; data figures of a scheme's first run also as columns of a paper."""
     screen = [RunFile(one, directory / figure_file(scheme, run, one.name, link)) for one in figures_of("run")]
     if run != 1 or link != "datalink":
         return screen
@@ -46,29 +46,29 @@ def run_files(directory: Path, scheme: str, run: int, link: str = "datalink") ->
 
 
 def cell_files(directory: Path, cell: CellResult) -> list[RunFile]:
-    """The figures of a run of an evaluation: none of one whose packets nothing tells."""
+    """Return the figures of a run of an evaluation; none if the packets of the run are unknown."""
     return [one for link in cell_links(cell) for one in run_files(directory, cell.scheme, cell.run, link)]
 
 
 def cell_links(cell: CellResult) -> dict[str, tuple[RunMetrics, str]]:
-    """Numbers and curves of the links that figures of a run show, by Pantheon's name."""
+    """Return numbers and curves of the links in the figures of a run, by Pantheon's name."""
     assert cell.record.metrics is not None
     links = {"datalink": (cell.record.metrics, cell.curves)} if cell.curves else {}
     return links | ({} if cell.acklink is None else {"acklink": (cell.acklink.metrics, cell.acklink.curves)})
 
 
 def run_inputs(directory: Path, cell: CellResult) -> bytes:
-    """All that the figures of a run are made from."""
+    """Return all inputs of the figures of a run."""
     parts = [repr(cell.record.metrics).encode()]
     for metrics, curves in cell_links(cell).values():
-        # What is wrong with a file, drawing will say.
+        # If a file is damaged, drawing raises the error.
         with suppress(OSError):
             parts += [repr(metrics).encode(), (directory / curves).read_bytes()]
     return b"".join(parts)
 
 
 def draw_run(directory: Path, scheme: str, run: int, links: Mapping[str, tuple[RunMetrics, str]]) -> None:
-    """Draw the figures of a run: of each of its :func:`cell_links`."""
+    """Draw the figures of a run: for each of its :func:`cell_links`."""
     for link, (metrics, file) in links.items():
         curves = RunCurves.load(directory / file)
         curves = replace(curves, flows=curves.flows[:DRAWN_FLOWS])
@@ -83,13 +83,13 @@ def drawn_runs(
 ) -> Generator[CellResult, None, None]:
     """Draw the figures of all runs; yield each run, in order, once its figures are on disk.
 
-    The workers go on drawing while the caller uses a run. Close the generator to end them early.
+    The workers continue to draw while the caller uses a run. Close the generator to end them early.
 
     Args:
         results: The experiment.
         directory: Its results directory.
         jobs: Worker processes; all processors by default.
-        done: Runs (``cubic_run1``) whose figures are there already.
+        done: Runs (``cubic_run1``) whose figures exist already.
     """
     missing = [cell for cell in results.cells if cell_links(cell) and cell.name not in done]
     names = {cell.name for cell in missing}
@@ -102,7 +102,7 @@ def drawn_runs(
         return
     started: list[DrawingProcess] = []
     try:
-        # In turns, so that runs become ready in their order.
+        # Runs are distributed in turn, so that they are ready in their order.
         for first in range(workers):
             started.append(DrawingProcess([_task(directory, cell) for cell in missing[first::workers]]))
         turns = {cell.name: started[place % workers] for place, cell in enumerate(missing)}

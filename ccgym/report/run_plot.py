@@ -1,4 +1,4 @@
-"""A run, and the results of an evaluation, in one figure: behind their methods ``plot``."""
+"""A run, and the results of an evaluation, in one figure: code of their methods ``plot``."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def plot_run(run: RunRecord, file: str | os.PathLike[str] | None = None) -> Figure:
     """Draw throughput and one-way delay of a run over time; see :meth:`RunRecord.plot`.
 
-    The upper axes show Mbit/s that left the path in bins of 500 ms, with the capacity shaded; the lower ones the
-    one-way delay of each packet, in ms, at the time at which it left the path.
+    The upper axes show the rate out of the path in Mbit/s, in bins of 500 ms, with the capacity shaded. The lower axes
+    show the one-way delay of each packet, in ms, at the time when it left the path.
     """
     target = None if file is None else figure_path(file, "file")
     require_drawing("matplotlib.figure", instead="to_csv()")

@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 MAX_TRAININGS: Final = 2
-"""Trainings whose groups have columns in the terminal's table; more of them are in the report."""
+"""Max trainings whose groups have columns in the terminal's table; all trainings are in the report."""
 
 EXPLANATION_LINES: Final = (
     "score = log₂(throughput / capacity) − log₂(p95 delay / propagation delay), mean over paths and runs;",
-    "0 is the limit, −1 half the power; interval by the bootstrap over paths and runs",
+    "0 is the limit, −1 is half the power; bootstrap interval over paths and runs",
 )
 EXPLANATION: Final = " ".join(EXPLANATION_LINES)
 COLUMNS_EXPLAINED: Final = (
     "First: fraction of the resamples in which the scheme leads. Wins: paths on which it has the best score. "
-    "Pareto-optimal: paths on which no other scheme is better in throughput, delay or loss and worse in none. Schemes "
-    "in italics know the path: they have no rank, and no scheme is compared with them. Throughput and loss are means, "
-    "delay is a geometric mean; loss is not part of the score."
+    "Pareto-optimal: paths on which no other scheme is better in throughput, delay or loss without being worse in one. "
+    "Schemes in italics know the path: they have no rank, and no scheme is compared with them. Throughput and loss are "
+    "means, delay is a geometric mean; loss is not part of the score."
 )
 PATHS_EXPLAINED: Final = (
     "From best to worst. Bold: the best score of the schemes that do not know the path. Gray: another scheme is "
-    "better. The folder paths next to this page has more about each path, its runs and Pantheon's files."
+    "better. The folder `paths` next to this page has more about each path, its runs and Pantheon's files."
 )
 
 _RANKING: Final = (
@@ -61,7 +61,7 @@ _PATH: Final = (
 
 
 def ranking_table(card: Scorecard, group: Group) -> Table:
-    """The ranking of a group of paths."""
+    """Return the ranking of a group of paths."""
     paths = len(card.ranked_paths(group))
     rows = []
     for place in card.rankings[group.name]:
@@ -73,7 +73,7 @@ def ranking_table(card: Scorecard, group: Group) -> Table:
 
 
 def groups_table(card: Scorecard) -> Table:
-    """The mean score in every group of paths."""
+    """Return the mean scores in every group of paths."""
     groups = shown_groups(card)
     means = {(group.name, place.scheme): place.score.mean for group in groups for place in card.rankings[group.name]}
     columns = [Column(group.name, *_group_heading(group), score_text, better="max") for group in groups]
@@ -85,7 +85,7 @@ def groups_table(card: Scorecard) -> Table:
 
 
 def shown_groups(card: Scorecard) -> list[Group]:
-    """The groups that have columns in the terminal: shared ones, and those of a few trainings."""
+    """Return the groups that have columns in the terminal: shared groups, and the groups of a few trainings."""
     shared = [group for group in card.groups if not group.learners]
     special = [group for group in card.groups if group.learners]
     trainings = list(dict.fromkeys(group.learners for group in special))[:MAX_TRAININGS]
@@ -93,7 +93,7 @@ def shown_groups(card: Scorecard) -> list[Group]:
 
 
 def _group_heading(group: Group) -> tuple[str, str]:
-    """Name of a group with its policies, and the number of its paths."""
+    """Return the name of a group with its policies, and the number of its paths."""
     paths = f"{len(group.paths)}"
     if not group.learners:
         return group.name, paths
@@ -102,7 +102,7 @@ def _group_heading(group: Group) -> tuple[str, str]:
 
 
 def scores_table(card: Scorecard) -> Table:
-    """Paths down, schemes across; the best in bold, ``t`` where a policy was trained on the path."""
+    """Return a row per path, a column per scheme; the best is bold, ``t`` means that a policy trained on the path."""
     rows = []
     for path in card.paths:
         path_results = {one.key: card.path_results[path.name, one.key] for one in card.schemes}
@@ -122,7 +122,7 @@ def _score_and_training(value: tuple[float, bool]) -> str:
 
 
 def path_table(card: Scorecard, path: CardPath) -> Table:
-    """The schemes on a path from best to worst."""
+    """Return the schemes on a path from best to worst."""
     by_key = {one.key: one for one in card.schemes}
     path_results = [card.path_results[path.name, key] for key in by_key]
     path_results.sort(key=lambda result: 1e9 if result.score is None else -result.score)
@@ -146,18 +146,18 @@ def _tone(result: PathResult) -> Tone:
 
 
 def terminal(result: Scorecard) -> Sequence[RenderableType]:
-    """The ranking, and what belongs below it."""
+    """Return the ranking with its notes."""
     if not any(result.rankings.values()):
         return ["no scheme has a number on any path\n"]
     lines: list[RenderableType] = ["", ranking_table(result, result.groups[0]), *EXPLANATION_LINES, ""]
     lines.append(groups_table(result))
     if any(group.learners for group in shown_groups(result)):
-        lines.append("trained, held out: paths that these policies' training could draw, and the others")
+        lines.append("trained: paths that the training of these policies could draw; held out: all other paths")
     return [*lines, *footnotes(result), ""]
 
 
 def write(result: Scorecard, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
-    """Write the tables, and with ``figures`` the figures and the page."""
+    """Write the tables; with ``figures``, also the figures and the page."""
     for name, results in result.results.items():
         write_tables(results, directory / PATHS_DIRECTORY / name)
     return write_report(
@@ -167,7 +167,7 @@ def write(result: Scorecard, directory: Path, progress: Observer, *, figures: bo
 
 
 def footnotes(card: Scorecard) -> list[str]:
-    """What the numbers leave out, or are partly made of."""
+    """Return notes on missing, failed and limited runs, and on trainings."""
     labels = {one.key: one.style.label for one in card.schemes}
     notes = [f"{labels[key]} is unavailable: {why}" for key, why in card.unavailable.items()]
     lost = [result for result in card.path_results.values() if result.counted < result.runs]
@@ -175,7 +175,7 @@ def footnotes(card: Scorecard) -> list[str]:
         runs = sum(result.runs - result.counted for result in lost)
         where = ", ".join(f"{labels[result.scheme]} on {result.path}" for result in lost[:4])
         notes.append(
-            f"{counted(runs, 'run')} in which next to nothing arrived, or not for long, have the lowest "
+            f"{counted(runs, 'run')} in which next to nothing arrived, or only briefly, have the lowest "
             f"score: {where}{', …' if len(lost) > 4 else ''}"
         )
     if any(result.limited for result in card.path_results.values()):
@@ -193,7 +193,7 @@ def footnotes(card: Scorecard) -> list[str]:
 
 
 def page(card: Scorecard) -> Page:
-    """The report."""
+    """Return the report."""
     from ccgym.report.figures import figures_of
 
     parameters = card.parameters
@@ -226,7 +226,7 @@ def page(card: Scorecard) -> Page:
             *([Heading("Rankings", "rankings"), *others] if others else []),
             Heading("Score by path", "scores"),
             scores_table(card),
-            Text("Bold: the best of the path; t: the policy was trained on it.", "muted"),
+            Text("Bold: the best score on the path; t: the policy was trained on the path.", "muted"),
             Heading("Each path", "paths"),
             Text(PATHS_EXPLAINED, "muted"),
             *each,

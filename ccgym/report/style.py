@@ -1,4 +1,4 @@
-"""One style for all figures: fonts, colors, sizes for screen and paper, and the saving of files.
+"""One style for all figures: fonts, colors, sizes for screen and paper, and functions that save files.
 
 Figures are made with matplotlib's object interface and the Agg canvas, never with ``pyplot``: no global state, no
 display, safe in worker processes.
@@ -33,10 +33,10 @@ from ccgym.report.figures import FORMATS
 from ccgym.schemes.style import FLOW_COLORS
 
 CAPACITY_COLOR: Final = "linen"
-"""Fill below the link's capacity, as Pantheon has it."""
+"""Fill below the link's capacity, as in Pantheon."""
 
 CAPACITY_EDGE: Final = "#d8c9b6"
-"""Outline of the capacity, so that it shows on a pale screen."""
+"""Outline of the capacity, so that it is visible on a pale screen."""
 
 INK: Final = "#222222"
 
@@ -49,52 +49,52 @@ BAD: Final = "#b3261e"
 DPI: Final = 100
 
 PRINT_DPI: Final = 400
-"""Dots per inch of the points of figures on paper."""
+"""Dots per inch of rasterized points in figures on paper."""
 
 COLUMN_IN: Final = 3.4
 
 COLUMN_AXES_IN: Final = 2.1
-"""Height of axes there, inches."""
+"""Height of axes on paper, inches."""
 
 MAX_LUMINANCE: Final = 0.3
-"""Relative luminance up to which a color makes marks and lines on white: a contrast of 3, as WCAG asks of graphics."""
+"""Max relative luminance of marks and lines on white: a contrast of 3, as WCAG requires for graphics."""
 
 MIN_LUMINANCE: Final = 0.2
-"""Relative luminance from which a color makes marks and lines on a dark page: the same contrast, and some more."""
+"""Min relative luminance of marks and lines on a dark page: a contrast of slightly more than 3."""
 
 PASS_COLOR: Final = "#e4f1e6"
-"""Fill of what passes a test."""
+"""Fill of passed tests."""
 
 FAIL_COLOR: Final = "#f7e0dc"
-"""Fill of what fails."""
+"""Fill of failed tests."""
 
 PAPER_SUFFIX: Final = "_paper.pdf"
-"""End of the names of figures that are as wide as a column of a paper."""
+"""End of the file names of figures that are as wide as a column of a paper."""
 
 
 @dataclass(frozen=True)
 class Medium:
-    """What figures are made for: a screen or paper."""
+    """The medium of figures: a screen or paper."""
 
     text_pt: float
-    """Size of the text, points; names, and in a column ticks and legends, are a point smaller."""
+    """Font size, points; names (and in a column, ticks and legends) are one point smaller."""
     mark_pt: float
     """Diameter of a mark, points."""
     column: bool = False
-    """Whether figures are a column of a paper: :data:`COLUMN_IN` wide, without a title (the caption says it), and as
-    high as axes of :data:`COLUMN_AXES_IN` with what belongs to them."""
+    """Whether figures are a column of a paper: :data:`COLUMN_IN` wide, without a title (the paper has a caption), with
+    axes of height :data:`COLUMN_AXES_IN`."""
 
     @property
     def line(self) -> float:
-        """Width of lines, relative to those on a screen."""
+        """Width of lines, relative to lines on a screen."""
         return 0.6 if self.column else 1.0
 
 
 SCREEN: Final = Medium(text_pt=11, mark_pt=8.5)
-"""Reports and pages."""
+"""Medium of reports and pages."""
 
 PAPER: Final = Medium(text_pt=8, mark_pt=5, column=True)
-"""A column of a paper, to be included as it is."""
+"""A column of a paper, for inclusion without scaling."""
 
 
 PLAIN: Final = FuncFormatter(lambda value, _: f"{value:g}")
@@ -106,7 +106,7 @@ _medium: ContextVar[Medium] = ContextVar("medium", default=SCREEN)
 
 _RC: Final[dict[Any, Any]] = {
     "font.family": "DejaVu Sans",
-    "axes.titley": 1.0,  # a fixed place: looking for a free one costs a tenth of the drawing
+    "axes.titley": 1.0,  # a fixed place: the search for a free place takes a tenth of the drawing time
     "axes.edgecolor": "#888888",
     "axes.labelcolor": INK,
     "axes.titlecolor": INK,
@@ -131,7 +131,7 @@ _RC: Final[dict[Any, Any]] = {
 
 @contextmanager
 def house_style(medium: Medium = SCREEN) -> Iterator[None]:
-    """Within this context, matplotlib draws in ccgym's style, for the medium."""
+    """Set ccgym's style for matplotlib within this context, for the medium."""
     size = medium.text_pt
     sizes: dict[Any, Any] = {
         "font.size": size,
@@ -150,12 +150,12 @@ def house_style(medium: Medium = SCREEN) -> Iterator[None]:
 
 
 def medium() -> Medium:
-    """The medium of the enclosing :func:`house_style`."""
+    """Return the medium of the enclosing :func:`house_style`."""
     return _medium.get()
 
 
 class NotebookFigure(Figure):
-    """A figure that notebooks show; those of ``pyplot`` alone would be shown without this."""
+    """A figure that notebooks show. Without this class, they show only figures of ``pyplot``."""
 
     def _repr_png_(self) -> bytes:
         shown = io.BytesIO()
@@ -164,7 +164,7 @@ class NotebookFigure(Figure):
 
 
 def blank_figure(width_in: float, height_in: float, dpi: int = DPI) -> Figure:
-    """A figure without axes, on an Agg canvas.
+    """Return a figure without axes, on an Agg canvas.
 
     Args:
         width_in: Width in inches.
@@ -177,7 +177,7 @@ def blank_figure(width_in: float, height_in: float, dpi: int = DPI) -> Figure:
 
 
 def axes_at(figure: Figure, left: float, bottom: float, width: float, height: float, **style: Any) -> Axes:
-    """Axes at a place in inches from the figure's lower left corner."""
+    """Add axes at a place in inches from the figure's lower left corner."""
     wide, high = figure.get_size_inches()
     return figure.add_axes((left / wide, bottom / high, width / wide, height / high), **style)
 
@@ -191,10 +191,10 @@ def color_bar_at(
     colors: Colormap,
     ticks: Mapping[float, str],
 ) -> None:
-    """A horizontal bar of all colors, at a place in inches as for :func:`axes_at`.
+    """Draw a horizontal bar of all colors, at a place in inches as for :func:`axes_at`.
 
     Args:
-        figure: Where to draw.
+        figure: The figure.
         left: Left edge.
         bottom: Lower edge.
         width: Width.
@@ -216,23 +216,23 @@ def color_bar_at(
 
 
 def text_at(figure: Figure, x: float, y: float, text: str, **style: Any) -> Text:
-    """Text at a place in inches from the figure's lower left corner, centered upright."""
+    """Write text at a place in inches from the figure's lower left corner, vertically centered."""
     return figure.text(x, y, text, transform=figure.dpi_scale_trans, **{"va": "center", **style})
 
 
 def new_figure(width_in: float, height_in: float) -> tuple[Figure, Axes]:
-    """A figure with one axes. Call within :func:`house_style`.
+    """Return a figure with one axes. Call within :func:`house_style`.
 
     Args:
-        width_in: Width in inches; on paper it is a column's.
-        height_in: Height in inches, in the same way; :func:`set_margins` may change it.
+        width_in: Width in inches; on paper, the width of a column is used.
+        height_in: Height in inches; on paper, it follows from the axes. :func:`set_margins` may change it.
     """
     figure = blank_figure(*((COLUMN_IN, COLUMN_AXES_IN) if medium().column else (width_in, height_in)))
     return figure, figure.add_subplot()
 
 
 def draw_capacity(axes: Axes, values: npt.ArrayLike, bin_s: float) -> float:
-    """Shade the capacity per bin (Mbit/s, from time zero on); the end of the last bin, seconds."""
+    """Shade the capacity per bin (Mbit/s, from time zero on); return the end of the last bin, seconds."""
     capacity = np.asarray(values, dtype=np.float64)
     edges = np.arange(capacity.size + 1) * bin_s
     axes.fill_between(
@@ -244,16 +244,16 @@ def draw_capacity(axes: Axes, values: npt.ArrayLike, bin_s: float) -> float:
 def save(figure: Figure, path: Path, *, parents: bool = False) -> None:
     """Write the figure in the format of the file's suffix; see :func:`~ccgym.files.atomic_write`.
 
-    Equal figures are equal files: they hold no dates.
+    Equal figures give identical files: files contain no dates.
     """
     kind = path.suffix[1:].lower()
     date = {"svg": "Date", "pdf": "CreationDate"}.get(kind)
     buffer = io.BytesIO()
     canvas, dpi = figure.canvas, figure.dpi
     if medium().column:
-        figure.set_dpi(PRINT_DPI)  # what is drawn as pixels in a PDF has to be sharp in print
+        figure.set_dpi(PRINT_DPI)  # pixels in a PDF must be sharp in print
     try:
-        # Figure.savefig draws everything twice, once to find out where things are; our figures are arranged already.
+        # Figure.savefig draws everything twice, once to find the layout; ccgym's figures are arranged already.
         getattr(_CANVASES[kind](figure), f"print_{kind}")(buffer, metadata={date: None} if date else {})
     finally:
         figure.set_canvas(canvas)
@@ -265,10 +265,10 @@ def write_figure(draw: Callable[..., Figure], stem: Path, *arguments: Any, paper
     """Draw a figure and write it in every format of :data:`~ccgym.report.figures.FORMATS`.
 
     Args:
-        draw: Draws it.
+        draw: Function that draws the figure.
         stem: The files without their suffixes.
-        arguments: What ``draw`` is given.
-        paper: Whether to write it as a column of a paper, too.
+        arguments: Arguments of ``draw``.
+        paper: Whether to write the figure as a column of a paper, too.
     """
     *screen, last = figure_files(stem, paper=True)
     with house_style():
@@ -281,17 +281,17 @@ def write_figure(draw: Callable[..., Figure], stem: Path, *arguments: Any, paper
 
 
 def figure_files(stem: Path, *, paper: bool = False) -> list[Path]:
-    """The files of :func:`write_figure`."""
+    """Return the files of :func:`write_figure`."""
     return [stem.with_name(f"{stem.name}{suffix}") for suffix in (*FORMATS, *([PAPER_SUFFIX] if paper else []))]
 
 
 def save_compact(figure: Figure, path: Path) -> None:
-    """Write a PNG of 256 colors: half the size and half the time, for figures that come by the hundred."""
+    """Write a PNG of 256 colors, in half the size and half the time, for reports with hundreds of figures."""
     few_colors(pixels(figure)).save(path, compress_level=6)
 
 
 def pixels(figure: Figure, dpi: int = DPI) -> Image.Image:
-    """The figure as an image."""
+    """Return the figure as an image."""
     figure.set_dpi(dpi)
     canvas: Any = figure.canvas
     canvas.draw()
@@ -299,9 +299,9 @@ def pixels(figure: Figure, dpi: int = DPI) -> Image.Image:
 
 
 def few_colors(image: Image.Image) -> Image.Image:
-    """The image with a palette of 256 colors; its upper left corner, the background, stays white."""
+    """Return the image with a palette of 256 colors; its upper left corner, the background, stays white."""
     reduced = image.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    # The quick method mixes white with its neighbors.
+    # The quick method mixes white with similar colors.
     palette = reduced.getpalette() or []
     corner = int(np.asarray(reduced)[0, 0])
     palette[3 * corner : 3 * corner + 3] = [255, 255, 255]
@@ -310,10 +310,10 @@ def few_colors(image: Image.Image) -> Image.Image:
 
 
 def legible(color: str, *, dark: bool = False) -> str:
-    """The color as it is drawn on white, darkened as far as it takes to be seen, or on a dark page, lightened.
+    """Return the color darkened until it is visible on white or, for a dark page, lightened.
 
     Args:
-        color: Any color that matplotlib knows.
+        color: Any color of matplotlib.
         dark: Whether the page is dark.
 
     Returns:
@@ -328,16 +328,16 @@ def legible(color: str, *, dark: bool = False) -> str:
 
 
 def page_colors(color: str) -> list[str]:
-    """A color on a light and on a dark page."""
+    """Return a color for a light and for a dark page."""
     return [legible(color), legible(color, dark=True)]
 
 
 def luminance(*rgb: float) -> float:
-    """Relative luminance of a color (WCAG 2), its parts from 0 to 1."""
+    """Return the relative luminance of a color (WCAG 2); its components are from 0 to 1."""
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in rgb]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def flow_color(index: int) -> str:
-    """Color of a flow, by its index from 0."""
+    """Return the color of a flow by its index from 0."""
     return FLOW_COLORS[index % len(FLOW_COLORS)]

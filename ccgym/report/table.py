@@ -1,7 +1,7 @@
 """One table, four forms: terminal, Markdown, CSV and HTML.
 
-A :class:`Table` is columns and rows of values. A column knows its heading, its unit and how its values are
-written; a row holds a value per column. Everything in ccgym that shows a table builds one of these.
+A :class:`Table` consists of columns and rows of values. A column has a heading, a unit and a format for its values;
+a row has a value per column. All tables of ccgym are built from this class.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ NOTHING: Final = "–"
 """Shown for a missing value."""
 
 Tone = Literal["", "best", "good", "bad", "unknown", "muted", "reference"]
-"""What a cell or a row says besides its text. Also its CSS class."""
+"""Emphasis of a cell or a row. Also its CSS class."""
 
 TERMINAL_STYLES: Final[Mapping[Tone, str]] = {
     "": "", "best": "bold", "good": "green", "bad": "bold red", "unknown": "yellow", "muted": "dim",
     "reference": "italic",
 }  # fmt: skip
-"""Tones in a terminal. Markdown writes ``best`` and ``bad`` in bold."""
+"""Styles of tones in a terminal. Markdown writes ``best`` and ``bad`` in bold."""
 
 _ANY_WIDTH: Final = 10_000
 
@@ -43,35 +43,35 @@ class Cell:
     """A value with a tone."""
 
     value: Any
-    """Formatted by the column."""
+    """The value; the column formats it."""
     tone: Tone = ""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, how its values are written, and what narrow screens do with it."""
+    """A column: its heading, the format of its values, and its form on narrow screens."""
 
     name: str
     """Key of the column's values in rows, and its heading in CSV."""
     label: str
-    """Heading without the unit. May break lines where it is shown on a screen."""
+    """Heading without the unit. It may contain line breaks for screens."""
     unit: str = ""
     """Unit, shown in parentheses."""
     format: Callable[[Any], str] = str
-    """Writes a value. None is written as :data:`NOTHING`, a text as it is."""
+    """Function that formats a value. None is shown as :data:`NOTHING`; a text is not formatted."""
     align: Literal["left", "right"] = "right"
     better: Literal["max", "min", ""] = ""
-    """Which direction is better: pages sort by it."""
+    """The better direction: pages sort by it."""
     short: str = ""
     """Heading with its unit on a narrow screen."""
     group: str = ""
-    """Word before the heading of columns that belong together, and what pages show muted: ``published``."""
+    """Word before the heading of columns that belong together, such as ``published``; pages show these muted."""
     under: str = ""
-    """Column below which a narrow screen shows this one's values."""
+    """Column below which a narrow screen shows the values of this column."""
     optional: bool = False
-    """Whether a screen without room for every column leaves this one out."""
+    """Whether a screen without room for every column leaves out this column."""
     max_width: int | None = None
-    """Characters after which a screen breaks the lines of this column."""
+    """Max characters of a line of this column on a screen."""
 
     @property
     def heading(self) -> str:
@@ -99,24 +99,24 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows. A rich console prints it as it fits."""
+    """Columns and rows. A rich console prints the widest form that fits."""
 
     columns: Sequence[Column]
     rows: Sequence[Row]
     notes: Sequence[str] = ()
-    """Lines that belong below the table."""
+    """Lines below the table."""
     legend: str = ""
-    """What the short headings mean."""
+    """Meaning of the short headings."""
     kind: str = ""
     """CSS class on pages; ``stack`` shows rows as lists on a phone."""
 
     def cell(self, row: Row, column: Column) -> Cell:
-        """The value of a row in a column, with its tone."""
+        """Return the value of a row in a column, with its tone."""
         value = row.values.get(column.name)
         return value if isinstance(value, Cell) else Cell(value)
 
     def text(self, row: Row, column: Column | str) -> str:
-        """The text of a row in a column. Lines break where a screen breaks them."""
+        """Return the text of a row in a column, with the line breaks of a screen."""
         if isinstance(column, str):
             column = next(one for one in self.columns if one.name == column)
         value = self.cell(row, column).value
@@ -125,23 +125,23 @@ class Table:
         return column.format(value)
 
     def texts(self, row: Row) -> list[str]:
-        """All texts of a row, each in one line."""
+        """Return all texts of a row, each in one line."""
         return [" ".join(self.text(row, column).split()) for column in self.columns]
 
     def sort_key(self, row: Row, column: Column) -> float | None:
-        """The number by which pages sort a cell; None where it has none."""
+        """Return the number by which pages sort a cell; None if it has no number."""
         value = self.cell(row, column).value
         value = getattr(value, "mean", value)
         return float(value) if isinstance(value, (int, float)) else None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The widest form that fits the screen; where none does, each row's name and a line for each of its numbers."""
+        """Yield the widest form that fits the screen; if none fits, each row's name and a line per number."""
         measured = options.update(width=_ANY_WIDTH)
         for form in self._forms():
             if Measurement.get(console, measured, form).minimum <= options.max_width:
                 yield form
                 return
-        # A rank has no heading; then the name is in the next column.
+        # If the first column is a rank, which has no heading, the name is in the next column.
         titles = 1 if self.columns[0].label else 2
         for row in self.rows:
             texts = self.texts(row)
@@ -153,7 +153,7 @@ class Table:
                     yield Text.assemble("  ", (f"{column.heading}: ", "dim"), (text, tone))
 
     def _forms(self) -> Iterator[RichTable]:
-        """From the widest to the narrowest."""
+        """Yield the forms of the table from the widest to the narrowest."""
         yield self._form(self.columns)
         if any(column.optional for column in self.columns):
             yield self._form([column for column in self.columns if not column.optional])
@@ -196,21 +196,21 @@ class Table:
         return table
 
     def markdown(self) -> str:
-        """GitHub-flavored Markdown, without the notes."""
+        """Return GitHub-flavored Markdown, without the notes."""
         lines = [
             [column.heading for column in self.columns],
             ["---" if column.align == "left" else "---:" for column in self.columns],
         ]
         for row in self.rows:
             tones = [self.cell(row, column).tone for column in self.columns]
-            # Labels come from cards and files of others: no HTML of theirs.
+            # Labels come from cards and external files: their HTML is escaped.
             texts = [text.replace("<", "&lt;") for text in self.texts(row)]
             lines.append([f"**{t}**" if tone in ("best", "bad") else t for t, tone in zip(texts, tones, strict=True)])
         head, rule, *rows = ["| " + " | ".join(texts) + " |" for texts in lines]
         return "\n".join([head, rule.replace(" ", ""), *rows]) + "\n"
 
     def csv(self) -> str:
-        """The values as they are, under the names of the columns; None is empty."""
+        """Return the unformatted values under the names of the columns; None is empty."""
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerow([column.name for column in self.columns])
@@ -219,12 +219,12 @@ class Table:
 
 
 def counted(count: int, noun: str) -> str:
-    """``1 run``, ``2 runs``."""
+    """Return a count with its noun: ``1 run``, ``2 runs``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def number(digits: int, scale: float = 1.0) -> Callable[[float], str]:
-    """Formats numbers with this many digits after the point and a real minus."""
+    """Return a format for numbers with this many digits after the decimal point and a minus sign (−)."""
 
     def text(value: float) -> str:
         found = f"{scale * value:.{digits}f}".replace("-", "−")
@@ -234,7 +234,7 @@ def number(digits: int, scale: float = 1.0) -> Callable[[float], str]:
 
 
 def spread(digits: int, scale: float = 1.0) -> Callable[[Spread], str]:
-    """Formats ``72.70 ± 0.32``; without the deviation where runs cannot show one."""
+    """Return a format for ``72.70 ± 0.32``; without the deviation if there are too few runs."""
 
     def text(value: Spread) -> str:
         mean = f"{scale * value.mean:.{digits}f}"

@@ -17,7 +17,7 @@ FLOW_COLORS: Final = (
     "#1f5fbf", "#2a8f4f", "#c8372d", "#b8860b", "#0e8c99", "#a0369c",
     "#7fa8e8", "#7a4a1e", "#f08a5d", "#6d8b00", "#4a4a55", "#ee82c0",
 )  # fmt: skip
-"""Colors of flows 1, 2, …: Pantheon's blue, green, red, yellow, cyan, magenta, darker for white paper; then six more."""
+"""Colors of flows 1, 2, …: Pantheon's blue, green, red, yellow, cyan, magenta, darkened; then six further colors."""
 
 MAX_LABEL: Final = 60
 """Max characters of a label; longer labels do not fit in tables and legends."""

@@ -1,35 +1,35 @@
-"""Training: from a YAML file to a policy, resumable at any moment and reproducible from a seed.
+"""Training: from a YAML file to a policy; resumable at any time, and reproducible from a seed.
 
 =====================  =====================================================================================
 ``config``             the YAML file: agent, environment, algorithm, run, evaluation
 ``trainer``            the loop: rollout, update, evaluation, checkpoint
-``session``            what a training consists of, and what a callback is
-``environments``       the environments that a configuration means
-``training_env``       those to learn in, which can be captured and brought back; flows of earlier selves
+``session``            the parts of a training, and the base of callbacks
+``environments``       the environments of a configuration
+``training_env``       training environments, which can be captured and restored; flows of earlier selves
 ``ppo``                PPO: rollouts in the native core, advantages, the loss and its gradient
-``gaussian_policy``    the networks that PPO's loss is differentiated by hand for
+``gaussian_policy``    networks with a hand-written gradient of PPO's loss
 ``algorithms``         DAgger, distillation, the cross-entropy method, and the settings of all
 ``model``              the learner from a configuration, and models on disk; threads, device, hashes
 ``normalizer``         running statistics of features and rewards
-``privileged_critic``  a value function that sees the ground truth about the path
+``privileged_critic``  a value function with the ground truth about the path as input
 ``evaluation``         a policy or a baseline on the held-out paths, and on fresh draws
-``callbacks``          what happens between updates: records, evaluations, pictures
-``gaps``               curricula that grow by how much a scheme's reward exceeds another's or the policy's
-``checkpoint``         everything that a run continues from, whole or not at all
-``run_directory``      everything about a run on disk, and its lock
+``callbacks``          actions between updates: records, evaluations, pictures
+``gaps``               curricula that grow by gaps between the rewards of schemes, or of a scheme and the policy
+``checkpoint``         checkpoints, written atomically
+``run_directory``      the files of a run, and its lock
 ``logs``               progress tables and TensorBoard's events, which continue when a run is resumed
-``progress``           what is shown on the terminal; SIGINT and SIGTERM as requests to stop
+``progress``           output on the terminal; SIGINT and SIGTERM as requests to stop
 ``streams``            seeds by name, and the state of all generators
 ``export``             the policy of a run as ONNX with its card
-``tree_policy``        a policy that is a tree
+``tree_policy``        a decision tree as a policy
 ``torch_policy``       the trained policy, as trained and in float64
-``onnx_graph``         ONNX graphs, put together node by node
-``parity``             whether the export does what the trained policy does
+``onnx_graph``         ONNX graphs, built node by node
+``parity``             comparison of the exported policy with the trained policy
 =====================  =====================================================================================
 
-Names are loaded when first used: ``import ccgym.training`` does not load torch.
+Names are loaded on first use: ``import ccgym.training`` does not load torch.
 
-May import ``report`` and what stands below it in ``ARCHITECTURE.md``.
+May import ``report`` and the packages below it in ``ARCHITECTURE.md``.
 """
 
 from __future__ import annotations

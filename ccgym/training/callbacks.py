@@ -1,6 +1,6 @@
-"""What happens between updates: what is recorded, evaluations, pictures.
+"""Actions between updates: records, evaluations, pictures.
 
-Callbacks draw nothing from the global random generators, so they do not change what is learned.
+Callbacks do not use the global random generators, so they do not change the results of learning.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
 PICTURE: Final = "episode/held_out_path_1"
-"""TensorBoard's tag of the picture of an episode."""
+"""TensorBoard's tag of an episode's picture."""
 
 _DECISIONS_TIMED: Final = 25
 
@@ -52,11 +52,11 @@ _DECISIONS_TIMED: Final = 25
 
 
 class EvaluationCallback(Callback):
-    """The policy without exploration on the held-out paths, next to the baselines; keeps the best model.
+    """Evaluates the policy without exploration on the held-out paths, next to the baselines; keeps the best model.
 
-    The baselines are measured once, through the same environments: the scheme decides, the agent's clock and reward
-    measure. ``evaluations.csv`` has a row per evaluation; the model of the best one goes to ``best/``. Where matplotlib
-    is installed, the first held-out path is run again after each evaluation, and drawn.
+    The baselines are measured once, in the same environments: the scheme decides, with the agent's clock and reward.
+    ``evaluations.csv`` has a row per evaluation; the model of the best evaluation is in ``best/``. If matplotlib is
+    installed, the first held-out path is run again after each evaluation, and drawn.
     """
 
     _env: VecEnv
@@ -69,11 +69,11 @@ class EvaluationCallback(Callback):
         self.evaluated_at = -1
         """Step of the last evaluation."""
         self._all: dict[str, list[Any]] = {"steps": [], "rewards": [], "lengths": []}
-        """Of every evaluation: its step, and the reward and length of each episode."""
+        """Step, and reward and length of each episode, for every evaluation."""
 
     @override
     def on_start(self, training: Session) -> None:
-        """Measure the baselines, and the policy as it is before any learning."""
+        """Measure the baselines, and the policy before any learning."""
         self._table = Table(training.run.evaluations, None if training.is_new else training.step)
         self._env = normalizers.frozen(training.environments.evaluation(), training.normalizer)
         self._seed = evaluation_seed(training.config)
@@ -88,13 +88,13 @@ class EvaluationCallback(Callback):
 
     @override
     def on_update(self, training: Session, *, last: bool) -> None:
-        """Evaluate if it is time, or the end."""
+        """Evaluate if it is time, or at the end."""
         every = training.config.training.eval_every
         if training.step // every > self.evaluated_at // every or last:
             self._evaluate(training)
 
     def _measure_baselines(self, training: Session) -> Baselines:
-        """Those of the same run, where they were measured before it was resumed."""
+        """Measure the baselines; for a resumed run, read the baselines of the run."""
         wanted, run = training.config.evaluation, training.run
         if training.resumed:
             with suppress(ResultsError, TypeError):
@@ -153,13 +153,13 @@ class EvaluationCallback(Callback):
         self._table.add(training.step, row)
         for name, one in (("steps", training.step), ("rewards", result.rewards), ("lengths", result.lengths)):
             self._all[name].append(one)
-        buffer, names = io.BytesIO(), ("timesteps", "results", "ep_lengths")  # as SB3 calls them
+        buffer, names = io.BytesIO(), ("timesteps", "results", "ep_lengths")  # SB3's names
         arrays = {name: np.stack(values) for name, values in zip(names, self._all.values(), strict=True)}
         np.savez(buffer, **arrays)  # type: ignore[arg-type]
         atomic_write(training.run.evaluations_npz, buffer.getvalue())
 
     def _decision_ms(self, training: Session) -> float:
-        """Median time of one decision for one flow, in this process and through torch."""
+        """Return the median time of one decision for one flow, in this process and with torch, ms."""
         policy = deterministic(training.model)
         space = self._env.observation_space
         observation = np.zeros((1, *(space.shape or ())), dtype=space.dtype)
@@ -172,19 +172,19 @@ class EvaluationCallback(Callback):
         return 1e3 * float(np.median(times))
 
     def state(self) -> dict[str, Any]:
-        """For a checkpoint: the best so far, and what ``evaluations.npz`` holds."""
+        """Return the best evaluation so far, and the contents of ``evaluations.npz``, for a checkpoint."""
         state: dict[str, Any] = plain({"best": self.best, "evaluated_at": self.evaluated_at, **self._all})
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from there."""
+        """Continue from the result of :meth:`state`."""
         self.best = None if state["best"] is None else (int(state["best"][0]), float(state["best"][1]))
         self.evaluated_at = state["evaluated_at"]
         self._all = {name: with_arrays(list(state[name])) for name in self._all}
 
 
 class PastPoliciesCallback(Callback):
-    """Keeps the policy every so many steps, where the configuration has flows of earlier selves."""
+    """Keeps the policy at regular steps, if the configuration has flows of earlier selves."""
 
     @override
     def on_update(self, training: Session, *, last: bool) -> None:
@@ -195,7 +195,7 @@ class PastPoliciesCallback(Callback):
         name = f"{config.name.lower()[:40]}-{training.step}"
         policy = exportable(training.model.policy, normalizers.observation_statistics(training.normalizer))
         network = policy.onnx(name)
-        # The agent of the training, not that of a deployment.
+        # The agent of the training, not of a deployment.
         agent = config.agent.native()
         agent.pop("expert", None)
         card = PolicyCard(
@@ -220,7 +220,7 @@ class PastPoliciesCallback(Callback):
 class RecordsCallback(Callback):
     """Writes ``config`` and ``versions``, ``sys/…``, ``time/share_…``, ``curriculum/…`` and missed deadlines.
 
-    It also moves the curriculum on: the training environments draw their next episodes accordingly.
+    It also advances the curriculum: the training environments draw their next episodes from it.
     """
 
     _cpu_s = _wall_s = 0.0
@@ -255,7 +255,7 @@ class RecordsCallback(Callback):
 
 
 def resident_mib() -> float | None:
-    """Memory of this process that is in use now, in MiB; None where the system does not tell."""
+    """Return the resident memory of this process, MiB; None if the system does not provide it."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):
@@ -264,5 +264,5 @@ def resident_mib() -> float | None:
 
 
 def _code(text: str) -> str:
-    """A text as code: TensorBoard shows Markdown, in which four blanks mean that."""
+    """Return a text as code: TensorBoard shows Markdown, in which four blanks mark code."""
     return "".join(f"    {line}\n" for line in text.splitlines())

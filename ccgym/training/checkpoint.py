@@ -1,8 +1,8 @@
-"""Checkpoints: a directory per step that appears whole or not at all, with the checksum of every file.
+"""Checkpoints: a directory per step, written atomically, with the checksum of every file.
 
-``step_<N>/`` holds ``rl_model.zip`` (policy and optimizer in SB3's form), ``state.pt`` (everything else that the next
-update depends on) and ``checkpoint.json``, the checksums. Neither file is unpickled when it is read back: a run
-directory from someone else is data, not a program.
+``step_<N>/`` contains ``rl_model.zip`` (policy and optimizer in SB3's form), ``state.pt`` (all other data that the next
+update needs) and ``checkpoint.json`` (the checksums). Files are read without unpickling: a run directory from another
+person is data, not a program.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _NAME: Final = re.compile(r"step_(\d{1,18})")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a run continues from."""
+    """The state from which a run continues."""
 
     step: int
-    """Decisions taken before it."""
+    """Decisions before the checkpoint."""
     model: bytes
-    """Policy and optimizer, as SB3's ``save`` writes them."""
+    """Policy and optimizer, in the format of SB3's ``save``."""
     state: dict[str, Any]
     """Counters, normalizer, generators, environments: numbers, text, tensors, and containers of them."""
 
@@ -55,14 +55,14 @@ def write_checkpoint(root: Path, checkpoint: Checkpoint, keep: int) -> Path:
 
     Args:
         root: Directory of the checkpoints.
-        checkpoint: What to write.
-        keep: How many to leave, 1 or more.
+        checkpoint: The checkpoint.
+        keep: Number of checkpoints to keep, at least 1.
 
     Returns:
-        Its directory.
+        The directory of the checkpoint.
 
     Raises:
-        PlatformError: The disk is full or cannot be written. Earlier checkpoints are untouched.
+        PlatformError: The disk is full or cannot be written. Earlier checkpoints stay unchanged.
     """
     buffer = io.BytesIO()
     torch.save(checkpoint.state, buffer)
@@ -85,7 +85,7 @@ def read_checkpoint(directory: Path) -> Checkpoint:
     """Read one checkpoint.
 
     Raises:
-        ResultsError: It is damaged, or of another version of ccgym.
+        ResultsError: The checkpoint is damaged, or from another version of ccgym.
     """
     try:
         manifest = read_json(directory / MANIFEST)
@@ -103,13 +103,13 @@ def read_checkpoint(directory: Path) -> Checkpoint:
     except UnreadableError as error:
         raise _damaged(directory, str(error)) from None
     except pickle.UnpicklingError:
-        raise _damaged(directory, f"{STATE} holds more than data") from None
+        raise _damaged(directory, f"{STATE} contains more than data") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise _damaged(directory, f"{MANIFEST} is cut off or damaged") from None
 
 
 def latest_checkpoint(root: Path) -> tuple[Checkpoint | None, list[str]]:
-    """The newest checkpoint that can be used, and what is wrong with newer ones that cannot."""
+    """Return the newest usable checkpoint, and the damages of newer checkpoints."""
     damages: list[str] = []
     for _, directory in _directories(root):
         try:
@@ -120,15 +120,15 @@ def latest_checkpoint(root: Path) -> tuple[Checkpoint | None, list[str]]:
 
 
 def checkpoint_to_resume(run: RunDirectory, config: TrainConfig, notice: Callable[[str], None]) -> Checkpoint | None:
-    """The newest intact checkpoint of a run; None where it was killed before the first one.
+    """Return the newest intact checkpoint of a run; None if the run was killed before its first checkpoint.
 
     Args:
         run: The run.
-        config: What is to be trained from there on.
-        notice: Told what the user should know.
+        config: The configuration of the resumed training.
+        notice: Gets messages for the user.
 
     Raises:
-        ResultsError: All are damaged, or it was trained with another configuration: its weights would be of neither.
+        ResultsError: All checkpoints are damaged, or the run was trained with another configuration.
     """
     checkpoint, damages = latest_checkpoint(run.checkpoints)
     if checkpoint is None:
@@ -137,10 +137,10 @@ def checkpoint_to_resume(run: RunDirectory, config: TrainConfig, notice: Callabl
                 "checkpoint-damaged",
                 f"no checkpoint can be used: {'; '.join(damages)}",
                 where=str(run.checkpoints),
-                expected="a checkpoint as `ccgym train` wrote it",
+                expected="a checkpoint that `ccgym train` wrote",
                 hint=f"start a new run with --config {run.config}",
             )
-        notice("killed before the first checkpoint; beginning from step 0")
+        notice("the run was killed before the first checkpoint; starting from step 0")
         return None
     changed = differences(checkpoint.state["configuration"], config.fixed())
     if changed:
@@ -151,8 +151,8 @@ def checkpoint_to_resume(run: RunDirectory, config: TrainConfig, notice: Callabl
             f"the checkpoint of step {checkpoint.step} was trained with another configuration "
             f"({'; '.join(changed[:6])}{more})",
             where=str(run.config),
-            expected=f"the same, but for {', '.join(RESUMABLE)}: a resumed run is the same run",
-            hint=f"put it back, or let a new run begin with this policy: "
+            expected=f"the same configuration; only {', '.join(RESUMABLE)} may differ in a resumed run",
+            hint=f"restore the configuration, or start a new run with this policy: "
             f"`ccgym train --config {place}/config.yaml --set training.start_from={place}`",
         )
     for damage in damages:
@@ -161,7 +161,7 @@ def checkpoint_to_resume(run: RunDirectory, config: TrainConfig, notice: Callabl
 
 
 def remove_leftovers(root: Path, after: int) -> None:
-    """Remove half-written checkpoints, and those of steps that will be taken again."""
+    """Remove incomplete checkpoints, and checkpoints of steps that will be repeated."""
     for partial in root.glob(".*.partial"):
         if partial.is_dir() and not partial.is_symlink():
             shutil.rmtree(partial, ignore_errors=True)
@@ -173,19 +173,19 @@ def remove_leftovers(root: Path, after: int) -> None:
 
 
 def _directories(root: Path) -> list[tuple[int, Path]]:
-    """Steps and directories of all checkpoints, newest first."""
+    """Return steps and directories of all checkpoints, newest first."""
     found = [(int(match[1]), path) for path in root.glob("step_*") if (match := _NAME.fullmatch(path.name))]
     return sorted(found, reverse=True)
 
 
 def _damaged(directory: Path, reason: str) -> ResultsError:
     return ResultsError(
-        "checkpoint-damaged", reason, where=str(directory), expected="a checkpoint as `ccgym train` wrote it"
+        "checkpoint-damaged", reason, where=str(directory), expected="a checkpoint that `ccgym train` wrote"
     )
 
 
 def plain(value: Any) -> Any:
-    """Arrays as tensors and numpy's numbers as Python's, at any depth: what ``torch.load`` reads safely."""
+    """Return the value with arrays as tensors and numpy's numbers as Python's, which ``torch.load`` reads safely."""
     if isinstance(value, np.ndarray):
         return torch.from_numpy(value.copy())
     if isinstance(value, np.generic):
@@ -198,7 +198,7 @@ def plain(value: Any) -> Any:
 
 
 def with_arrays(value: Any) -> Any:
-    """The inverse of :func:`plain` for arrays, which may be written to."""
+    """Invert :func:`plain` for arrays; the arrays are writable."""
     if isinstance(value, torch.Tensor):
         return value.numpy().copy()
     if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
-"""The whole of a training run as one YAML file: agent, environment, algorithm, run length, evaluation.
+"""A training run as one YAML file: agent, environment, algorithm, run length, evaluation.
 
 The algorithms are in :mod:`ccgym.training.algorithms`. Every setting has a default, and ``config.yaml`` in a run
-directory spells all of them out.
+directory contains all settings.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ccgym.schemes.style import check_color, check_label, check_marker, check_te
 from ccgym.training.algorithms.config import AlgorithmField, ImitationConfig, PpoConfig
 
 MAX_REAL_PATHS_PER_PROCESSOR: Final = 4
-"""Real paths at once; each needs about half a processor."""
+"""Max real paths at the same time, per processor; each needs about half a processor."""
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}$"
 
@@ -42,62 +42,62 @@ RESUMABLE: Final = (
     "deployment",
     "style",
 )
-"""Settings and sections that may be changed when a run is resumed: the steps that are taken stay the same."""
+"""Settings and sections that may change when a run is resumed: they do not affect the steps."""
 
 
 class TrainingConfig(Strict):
-    """How long, how often, and from which seed."""
+    """Length of the training, intervals and seed."""
 
     steps: int = Field(default=4_000_000, ge=1)
-    """Decisions, over all environments; rounded up to whole updates."""
+    """Number of decisions over all environments; rounded up to whole updates."""
     time_limit: PeriodField | None = None
-    """Wall time after which training ends even if steps are left. Which step that is depends on the machine."""
+    """Wall time after which training ends, even if steps are left. The last step then depends on the machine."""
     seed: int = Field(default=1, ge=0, lt=2**32)
     """Root of every random stream."""
     start_from: str | None = None
-    """A run directory whose best policy training starts from, in place of random weights: for fine-tuning elsewhere,
-    such as on a real path."""
+    """A run directory: training starts from its best policy instead of random weights, for fine-tuning in another
+    environment, such as on a real path."""
     eval_every: int = Field(default=400_000, ge=1)
     """Steps between evaluations on the held-out paths."""
     checkpoint_every: int = Field(default=400_000, ge=1)
     """Steps between checkpoints."""
     keep_checkpoints: int = Field(default=2, ge=1, le=1000)
-    """Checkpoints that are kept, in addition to the best model."""
+    """Number of checkpoints to keep, in addition to the best model."""
     simulator_threads: int = Field(default=0, ge=0, le=1024)
-    """Threads that step the simulators; 0: one per processor. Results do not depend on it."""
+    """Threads that step the simulators; 0: one per processor. Results do not depend on this number."""
     torch_threads: int = Field(default=1, ge=1, le=1024)
-    """Threads of torch. Sums of floats depend on it, so it is part of what a seed reproduces; small networks are
-    fastest with one."""
+    """Threads of torch. Sums of floats depend on this number: a seed gives equal results only with the same number.
+    Small networks are fastest with one thread."""
 
 
 class EvaluationConfig(Strict):
-    """What the policy is measured on while it learns."""
+    """Evaluation of the policy during training."""
 
     episodes: int = Field(default=64, ge=1, le=4096)
-    """Held-out draws of the environment's paths, the same in every evaluation and for every baseline."""
+    """Number of held-out draws of the environment's paths, the same in every evaluation and for every baseline."""
     seed: int = Field(default=20181129, ge=0, lt=2**32)
-    """Root of the draws: the same for every training seed, so that curves of several seeds compare."""
+    """Root of the draws: the same for every training seed, so that curves of several seeds are comparable."""
     paths: PathDistributionField | None = None
-    """What the held-out paths are drawn from; by default what the environment draws from at the end of training."""
+    """Distribution of the held-out paths; by default the environment's distribution at the end of training."""
     per_decision: bool = False
-    """Whether an episode's reward is the mean over its decisions, in place of the sum. Where episodes last a time, not
-    a number of decisions, the sum is mostly that of the paths of short round trips."""
+    """Whether an episode's reward is the mean over its decisions, not the sum. If the length of episodes is a time, not
+    a number of decisions, paths with short round trips dominate the sum."""
     baselines: tuple[str, ...] = ("oracle", "bbr", "cubic")
-    """Schemes measured once on the same draws, with the agent's reward and clock. ``oracle`` knows the link."""
+    """Schemes, measured once on the same draws, with the agent's reward and clock. ``oracle`` knows the link."""
     figure: bool = True
     """Whether TensorBoard gets a figure of one episode."""
 
 
 class DeploymentConfig(Strict):
-    """How the exported policy's agent differs from the one in training; what it observes is the same."""
+    """Differences between the exported policy's agent and the agent in training; observations are the same."""
 
     limits: dict[str, Any] | None = None
-    """Replaces ``agent.action.limits``: a policy of ratios works beyond the rates that it was trained at."""
+    """Replacement of ``agent.action.limits``: a policy of ratios also works at rates outside its training range."""
     startup: str | dict[str, Any] | None = None
-    """Replaces ``agent.startup``: in training, paths may say where a flow starts."""
+    """Replacement of ``agent.startup``: in training, paths may set the initial rate of a flow."""
 
     def applied_to(self, agent: AgentConfig) -> AgentConfig:
-        """The agent as it is deployed: without an expert, which only training needs.
+        """Return the deployed agent: without an expert, which only training needs.
 
         Raises:
             ConfigError: The result is not a valid agent.
@@ -115,46 +115,46 @@ class DeploymentConfig(Strict):
 
 
 class PolicyStyle(Strict):
-    """How an exported policy is named and drawn, part of its card. All of it may be left out."""
+    """Names and plot style of an exported policy, part of its card. All fields are optional."""
 
     label: Annotated[str, AfterValidator(check_label)] = ""
     """Name in tables and legends; by default the policy's name with a capital."""
     color: Annotated[str, AfterValidator(check_color)] = "chocolate"
-    """Color by its name in CSS, or ``#rrggbb``."""
+    """Color: a CSS name, or ``#rrggbb``."""
     marker: Annotated[str, AfterValidator(check_marker)] = "*"
-    """Marker by matplotlib's one-letter code."""
+    """Marker: a one-letter code of matplotlib."""
     summary: Annotated[str, AfterValidator(check_text)] = ""
-    """One sentence; by default how long it was trained."""
+    """Summary in one sentence; by default the length of the training."""
     reference: Annotated[str, AfterValidator(check_text)] = ""
-    """The paper, or what else it follows."""
+    """The paper or another source of the policy."""
 
 
 class TrainConfig(AgentFile, Strict):
     """A training run."""
 
     name: str = Field(pattern=NAME_PATTERN)
-    """Of the run, and of the policy that is exported."""
+    """Name of the run and of the exported policy."""
     agent: AgentConfig
-    """What is learned: clock, features, actions, reward."""
+    """The agent: clock, features, actions, reward."""
     environment: EnvironmentConfig
-    """Where: paths and episodes."""
+    """The environment: paths and episodes."""
     algorithm: AlgorithmField = PpoConfig()
-    """How."""
+    """The algorithm and its settings."""
     training: TrainingConfig = TrainingConfig()
-    """How long."""
+    """Length, intervals and seed of the training."""
     evaluation: EvaluationConfig = EvaluationConfig()
-    """Measured on what."""
+    """Evaluation during training."""
     deployment: DeploymentConfig = DeploymentConfig()
-    """What the exported policy does differently."""
+    """Differences of the exported policy."""
     style: PolicyStyle = PolicyStyle()
-    """How the exported policy is named and drawn next to other schemes."""
+    """Name and plot style of the exported policy next to other schemes."""
 
     _written: dict[str, Any] = PrivateAttr(default_factory=dict)
     _inherited: str = PrivateAttr(default="")
 
     @property
     def inherited(self) -> str:
-        """What it takes over from the file that it extends, and what it does not; empty where it extends none."""
+        """Sections that the file takes from the file that it extends, and sections that it drops; empty without one."""
         return self._inherited
 
     @model_validator(mode="after")
@@ -167,8 +167,8 @@ class TrainConfig(AgentFile, Strict):
                 "out-of-range",
                 f"{self.algorithm.n_envs} real paths at once (algorithm.n_envs)",
                 where="environment.backend",
-                expected=f"{limit} or fewer on this machine, preferably one",
-                hint="--set algorithm.n_envs=1 algorithm.n_steps=800 algorithm.batch_size=200, for example",
+                expected=f"at most {limit} on this machine, preferably one",
+                hint="use for example --set algorithm.n_envs=1 algorithm.n_steps=800 algorithm.batch_size=200",
             )
         growing = isinstance(environment.paths, GrowingPlan)
         if growing or environment.earlier_selves is not None:
@@ -177,7 +177,7 @@ class TrainConfig(AgentFile, Strict):
                 f"{'paths that grow' if growing else 'earlier selves'} with backend {environment.backend}",
                 where=f"environment.{'paths' if growing else 'earlier_selves'}",
                 expected="the simulator",
-                hint="a run on real paths may begin with a policy that was trained so: training.start_from",
+                hint="start a run on real paths from a policy that was trained so: training.start_from",
             )
         return self
 
@@ -198,17 +198,17 @@ class TrainConfig(AgentFile, Strict):
                 "several-learners",
                 f"{len(learners)} flows that learn, with {found}",
                 where="environment.learners",
-                expected="ppo with actions that are real numbers, in the simulator, whose rollouts in the native core "
-                "take the decisions of each flow by its own clock",
-                hint="one learner and flows of earlier selves (environment.earlier_selves) work with every algorithm",
+                expected="ppo with actions that are real numbers, in the simulator: its rollouts in the native core "
+                "let each flow decide by its own clock",
+                hint="use one learner and flows of earlier selves (environment.earlier_selves), with any algorithm",
             )
         for place in (place for place, flow in enumerate(learners) if flow.stop is not None):
             raise ConfigError(
                 "several-learners",
                 "a flow that stops",
                 where=f"environment.learners[{place}].stop",
-                expected="learners that stay to the end: what is decided after it teaches nothing",
-                hint="flows that leave may be in environment.flows or environment.earlier_selves",
+                expected="learners that stay until the end: decisions after a flow's end teach nothing",
+                hint="put flows that stop into environment.flows or environment.earlier_selves",
             )
         return self
 
@@ -219,8 +219,8 @@ class TrainConfig(AgentFile, Strict):
                 "no-expert",
                 f"{self.algorithm.name} without an expert",
                 where="agent.expert",
-                expected="an expert, which labels states with what should have been done",
-                hint="agent.expert: best_window, for example",
+                expected="an expert, which labels states with the right action",
+                hint="use for example agent.expert: best_window",
             )
         return self
 
@@ -230,7 +230,7 @@ class TrainConfig(AgentFile, Strict):
         return self
 
     def held_out_paths(self) -> PathDistribution:
-        """What the held-out paths are drawn from."""
+        """Return the distribution of the held-out paths."""
         return self.evaluation.paths or self.environment.curriculum().distribution(1.0)
 
     @classmethod
@@ -238,12 +238,12 @@ class TrainConfig(AgentFile, Strict):
         """Read a configuration.
 
         Args:
-            path: A file or a name, as :func:`~ccgym.config.configurations.find_config` finds it.
-            overrides: Settings ``key=value`` that replace what the file says.
+            path: A file or a name, see :func:`~ccgym.config.configurations.find_config`.
+            overrides: Settings ``key=value`` that replace settings of the file.
 
         Raises:
             NotFoundError: There is no such file.
-            ConfigError: Where it is wrong: file, line, what was found and expected.
+            ConfigError: The file has a mistake; with file, line, found and expected value.
         """
         loaded = load_yaml(find_config(path))
         if not isinstance(loaded.data, dict):
@@ -258,19 +258,19 @@ class TrainConfig(AgentFile, Strict):
         return config
 
     def as_yaml(self) -> str:
-        """The configuration with every default of the algorithm and the run spelled out; :meth:`load` reads it."""
+        """Return the configuration with all defaults of the algorithm and the run; :meth:`load` reads it."""
         resolved: dict[str, Any] = {**self._written, "name": self.name}
         for section in ("algorithm", "training", "evaluation"):
             resolved[section] = getattr(self, section).model_dump(mode="json")
         for section in ("agent", "environment"):
             resolved.setdefault(section, getattr(self, section).model_dump(mode="json", exclude_unset=True))
-        # A copy in which nothing is the same object: our loader refuses aliases.
+        # A copy without shared objects: ccgym's loader refuses aliases.
         copied = json.loads(json.dumps(resolved))
         written: str = yaml.safe_dump(copied, sort_keys=False, allow_unicode=True, width=120)
         return written
 
     def fixed(self) -> dict[str, Any]:
-        """What a resumed run must have in common with the one that it continues: all but :data:`RESUMABLE`."""
+        """Return the settings that must be equal in a resumed run: all except :data:`RESUMABLE`."""
         content: dict[str, Any] = parse_yaml(self.as_yaml(), "config.yaml").data
         for key in RESUMABLE:
             section, _, setting = key.partition(".")

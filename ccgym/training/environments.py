@@ -1,4 +1,4 @@
-"""Which environments a configuration means: to learn in, to evaluate in, and for the baselines."""
+"""The environments of a configuration: for training, for evaluation, and for the baselines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Environments:
         self._threads = config.training.simulator_threads
 
     def training(self) -> TrainingEnv:
-        """Those to learn in, which can be put into checkpoints; without a reset they hold no simulator."""
+        """Return the training environments, which checkpoints can store; before a reset they contain no simulator."""
         settings, earlier = self._settings(), self._config.environment.earlier_selves
         kind = PrivilegedEnv if self._config.algorithm.privileged else TrainingEnv
         env = kind(self._config.algorithm.n_envs, settings, threads=self._threads, journal=True)
@@ -37,15 +37,15 @@ class Environments:
         return env
 
     def evaluation(self, at_once: int | None = None) -> VecEnv:
-        """On the held-out paths; with a curriculum, paths of its end.
+        """Return environments on the held-out paths; with a curriculum, on paths of its end.
 
         Args:
-            at_once: How many; as many as there are paths unless given. Where paths are real, always one.
+            at_once: Number of environments; by default the number of paths. With real paths, always one.
         """
         return self._held_out(self._held_out_settings(), at_once)
 
     def baseline(self, scheme: str, at_once: int | None = None) -> VecEnv:
-        """The same held-out paths, on which another scheme decides; actions have no effect.
+        """Return environments on the same held-out paths in which a scheme decides; actions have no effect.
 
         Raises:
             ConfigError: There is no such scheme.
@@ -54,14 +54,14 @@ class Environments:
         return self._held_out(replace(settings, agent=passive_agent(settings.agent, scheme)), at_once)
 
     def of_paths(self, paths: PathDistribution, count: int, scheme: str | None = None) -> VecEnv:
-        """Environments on paths of another distribution; on which a scheme decides, if one is given."""
+        """Return environments on paths of another distribution; if ``scheme`` is given, it decides."""
         settings = self._settings().with_paths(paths)
         if scheme is not None:
             settings = replace(settings, agent=passive_agent(settings.agent, scheme, "environment.paths"))
         return SB3LinkVecEnv(count, settings, threads=self._threads)
 
     def drawn(self) -> VecEnv:
-        """The first of the held-out paths alone, of which pictures can be had."""
+        """Return an environment on the first held-out path, for pictures."""
         return SB3LinkVecEnv(1, self._held_out_settings(), autoreset=False, render_mode="rgb_array")
 
     def _settings(self) -> Settings:
@@ -72,13 +72,13 @@ class Environments:
 
     def _held_out(self, settings: Settings, at_once: int | None) -> VecEnv:
         if settings.is_real:
-            # One after the other: real paths side by side would be measured on what they leave each other.
+            # One after the other: parallel real paths would compete for the machine.
             return SB3LinkVecEnv(1, settings, autoreset=False)
         return SB3LinkVecEnv(at_once or self._config.evaluation.episodes, settings, threads=self._threads)
 
 
 def normalized(env: VecEnv, algorithm: AlgorithmBase) -> VecEnv:
-    """The environments behind a running normalizer, where one is configured."""
+    """Return the environments with a running normalizer, if one is configured."""
     wanted = algorithm.normalization
     if not wanted.observation and not wanted.reward:
         return env
@@ -93,12 +93,12 @@ def normalized(env: VecEnv, algorithm: AlgorithmBase) -> VecEnv:
 
 
 def passive_agent(agent: AgentConfig, scheme: str, where: str = "evaluation.baselines") -> AgentConfig:
-    """An agent with the same clock and reward that lets a scheme decide.
+    """Return an agent with the same clock and reward that lets a scheme decide.
 
     Args:
-        agent: Whose clock and reward.
-        scheme: Which decides.
-        where: The setting that asks for it.
+        agent: The agent with the clock and the reward.
+        scheme: The scheme that decides.
+        where: The setting that requires this agent, for errors.
 
     Raises:
         ConfigError: There is no such scheme, or it cannot run below an agent.
@@ -109,11 +109,11 @@ def passive_agent(agent: AgentConfig, scheme: str, where: str = "evaluation.base
     content: dict[str, Any] = agent.model_dump(mode="json")
     observation: dict[str, Any] = {**content["observation"], "previous_action": "none"}
     observation.pop("initial_action", None)
-    content.pop("expert", None)  # the scheme that decides needs no advice
+    content.pop("expert", None)  # the scheme that decides needs no expert
     content |= {
         "name": f"{agent.name}-{scheme}",
         "decision_latency": "0s",
-        "ecn": False,  # the scheme marks its packets as it does anywhere
+        "ecn": False,  # the scheme sets its packets' ECN field as usual
         "observation": observation,
         "action": {
             "map": {"kind": "passive"},

@@ -1,4 +1,4 @@
-"""Measuring a policy, or a baseline, on the held-out paths: one episode per path, all at once."""
+"""Measurement of a policy, or of a baseline, on the held-out paths: one episode per path, all in parallel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 ORACLE: Final = "oracle"
-"""The baseline that the others are compared with: a scheme that knows the link."""
+"""The reference of the other baselines: a scheme that knows the link."""
 
 METRICS: Final = {
     "throughput_mbps": "throughput_mbps",
@@ -31,7 +31,7 @@ METRICS: Final = {
     "utilization": "utilization",
     "jain": "jain",
 }
-"""Tags below ``net/``, and the fields of an episode's summary that they are the means of."""
+"""Tags below ``net/``; each is the mean of a field of the episodes' summaries."""
 
 
 @dataclass(frozen=True)
@@ -39,33 +39,33 @@ class EvaluationResult:
     """Episodes on the held-out paths, in the paths' order."""
 
     rewards: Floats
-    """Sum of the rewards of each episode; or their mean, where they were evaluated per decision. Of several learners on
-    a path, the mean."""
+    """Sum of the rewards of each episode, or their mean if evaluated per decision. With several learners on a path, the
+    mean over the learners."""
     lengths: npt.NDArray[np.int64]
-    """Decisions of each episode, of all its learners."""
+    """Number of decisions of each episode, of all its learners."""
     metrics: dict[str, float]
     """Means over the episodes, by the names of :data:`METRICS`."""
     terms: dict[str, float]
-    """Mean over the episodes of what each of the reward's terms contributes."""
+    """Mean contribution of each of the reward's terms over the episodes."""
 
     @property
     def mean_reward(self) -> float:
-        """Mean over the episodes."""
+        """Mean reward over the episodes."""
         return float(self.rewards.mean())
 
 
 @dataclass(frozen=True)
 class Baselines:
-    """What other schemes reach on the same paths, with the same reward on the same clock."""
+    """Results of other schemes on the same paths, with the same reward and clock."""
 
     rewards: dict[str, float] = field(default_factory=dict)
     """Mean episode reward by scheme."""
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Their network metrics."""
+    """Network metrics by scheme."""
 
     @classmethod
     def of(cls, results: Mapping[str, EvaluationResult]) -> Baselines:
-        """Their means, of results by scheme."""
+        """Return the means of results by scheme."""
         return cls(
             {scheme: result.mean_reward for scheme, result in results.items()},
             {scheme: result.metrics for scheme, result in results.items()},
@@ -73,22 +73,22 @@ class Baselines:
 
     @property
     def oracle_bounds(self) -> bool:
-        """Whether no other baseline has more than the oracle. It fills one link: with several flows or links, or a
-        reward of another kind, that need not be the maximum."""
+        """Whether no other baseline exceeds the oracle's reward. The oracle fills one link: with several flows or
+        links, or with another kind of reward, this may not be the maximum."""
         return ORACLE in self.rewards and self.rewards[ORACLE] >= max(self.rewards.values())
 
     def fraction_of_oracle(self, reward: float) -> float | None:
-        """A mean reward as a fraction of the oracle's; None if that was not measured or is not above zero."""
+        """Return a mean reward as a fraction of the oracle's; None if the oracle's is unknown or not above zero."""
         oracle = self.rewards.get(ORACLE, 0.0)
         return reward / oracle if oracle > 0 else None
 
 
 Actor: TypeAlias = Callable[[Any, npt.NDArray[np.bool_]], npt.NDArray[Any]]
-"""Chooses actions for all environments at once, given their observations and which episodes have just begun."""
+"""A function that returns actions for all environments, from their observations and the flags of new episodes."""
 
 
 def deterministic(model: OnPolicyAlgorithm) -> Actor:
-    """A model's policy without exploration; a recurrent one keeps its state between calls."""
+    """Return a model's policy without exploration; a recurrent policy keeps its state between calls."""
     state: Any = None
 
     def act(observations: Any, starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
@@ -100,12 +100,12 @@ def deterministic(model: OnPolicyAlgorithm) -> Actor:
 
 
 def evaluation_seed(config: TrainConfig) -> int:
-    """The seed that decides the held-out paths; it does not depend on that of the training."""
+    """Return the seed of the held-out paths; it does not depend on the seed of the training."""
     return stream_seed(config.evaluation.seed, "evaluation")
 
 
 def no_op_actor(env: VecEnv) -> Actor:
-    """Decides nothing, where a scheme does."""
+    """Return an actor without effect, for environments in which a scheme decides."""
     actions = np.zeros((env.num_envs, *(env.action_space.shape or ())), dtype=env.action_space.dtype)
     return lambda observations, starts: actions
 
@@ -113,7 +113,7 @@ def no_op_actor(env: VecEnv) -> Actor:
 def measure_scheme(
     env: VecEnv, seed: int, episodes: int | None = None, *, per_decision: bool = False
 ) -> EvaluationResult:
-    """Let the scheme of environments decide, and close them; the other arguments as in :func:`evaluate`."""
+    """Let the scheme of environments decide, and close them; other arguments as in :func:`evaluate`."""
     found = evaluate(env, no_op_actor(env), seed, episodes, per_decision=per_decision)
     env.close()
     return found
@@ -131,13 +131,13 @@ def evaluate(
     """Run one episode on every held-out path.
 
     Args:
-        env: The environments; as many as there are paths, or a number that they are run in groups of. Rewards are not
+        env: The environments: as many as there are paths, or fewer; then episodes run in groups. Rewards are not
             normalized.
         actor: Chooses the actions.
-        seed: Decides the paths.
-        episodes: How many paths; as many as there are environments unless given.
-        per_decision: Whether an episode's reward is the mean over its decisions, in place of the sum.
-        done: Told after each group how many episodes it had.
+        seed: Seed of the paths.
+        episodes: Number of paths; by default the number of environments.
+        per_decision: Whether an episode's reward is the mean over its decisions, not the sum.
+        done: Called after each group with the number of its episodes.
     """
     learners: int = env.get_attr("learners")[0]
     side_by_side = env.num_envs // learners
@@ -146,7 +146,7 @@ def evaluate(
     for first in range(0, wanted, side_by_side):
         groups.append(_evaluate_group(env, actor, seed + first))
         done(min(side_by_side, wanted - first))
-    # One row per learner; those that did not take part, or never decided, have no decisions.
+    # One row per learner; learners that did not take part, or never decided, have no decisions.
     rewards = np.concatenate([group[0] for group in groups])[: wanted * learners]
     ends = [*chain.from_iterable(group[1] for group in groups)][: wanted * learners]
     lengths = np.array([end["episode"]["l"] for end in ends], dtype=np.int64)
@@ -154,7 +154,7 @@ def evaluate(
     decided = (lengths > 0).reshape(-1, learners)
 
     def per_episode(values: Floats) -> Floats:
-        """Means over the learners of each episode."""
+        """Return the means over the learners of each episode."""
         means: Floats = (values / counts).reshape(-1, learners).sum(axis=1, where=decided) / decided.sum(axis=1)
         return means
 
@@ -168,7 +168,7 @@ def evaluate(
 
 
 def _evaluate_group(env: VecEnv, actor: Actor, seed: int) -> tuple[Floats, list[dict[str, Any]]]:
-    """One episode in every environment; environment ``i`` after ``seed(s)`` runs on the path of seed ``s + i``."""
+    """Run one episode in every environment; after ``seed(s)``, environment ``i`` has the path of seed ``s + i``."""
     count = env.num_envs
     rewards = np.zeros(count)
     ends: list[dict[str, Any] | None] = [None] * count

@@ -1,9 +1,9 @@
-"""From a training run, a plain model of Stable-Baselines3 or a network of anyone's to a scheme: ``NAME.onnx``, and its
+"""Export of a training run, a plain Stable-Baselines3 model or an external network as a scheme: ``NAME.onnx``, and its
 card ``NAME.json``.
 
-The graph holds everything between the features and the action (:mod:`ccgym.training.onnx_graph`), the card everything
-around it (:mod:`ccgym.schemes.policy_card`). Before either is written, the export is compared with the policy as
-torch has it (:mod:`ccgym.training.parity`); where they differ nothing is written. Equal runs give equal files.
+The graph contains everything between the features and the action (:mod:`ccgym.training.onnx_graph`), the card all other
+data (:mod:`ccgym.schemes.policy_card`). Before files are written, the export is compared with the policy in torch
+(:mod:`ccgym.training.parity`); if they differ, nothing is written. Equal runs give equal files.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ MODELS: Final = ("best", "final")
 """Models of a run that can be exported."""
 
 CURVE_COLUMNS: Final = ("step", "eval/mean_reward", "eval/fraction_of_oracle")
-"""Columns of ``evaluations.csv`` that make the card's learning curve."""
+"""Columns of ``evaluations.csv`` in the card's learning curve."""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export made."""
+    """The result of an export."""
 
     onnx: Path
     card: PolicyCard
@@ -62,20 +62,20 @@ def export_policy(
     name: str | None = None,
     episodes: int = EPISODES,
 ) -> Exported:
-    """Export a run's policy as ``NAME.onnx`` with its card, if it does what the trained one does.
+    """Export a run's policy as ``NAME.onnx`` with its card, if it decides like the trained policy.
 
     Args:
         run_dir: The run directory.
-        out: The ``.onnx`` file, or a directory to put it into; by default ``RUN_DIR/export``.
+        out: The ``.onnx`` file, or a directory for it; by default ``RUN_DIR/export``.
         which: ``best``, the model of the best evaluation, or ``final``.
-        name: What to call it; by default as ``out`` if that is a file (but not ``policy.onnx``), else as the
+        name: Name of the policy; by default the name of the file ``out`` (except ``policy.onnx``), else the name in the
             configuration.
-        episodes: Held-out episodes of the comparison.
+        episodes: Number of held-out episodes in the comparison.
 
     Raises:
         ConfigError: An argument is wrong, or the policy has parts that cannot be exported.
         ResultsError: The run has no such model, or it is damaged.
-        ParityError: The exported policy would do something else. Nothing was written.
+        ParityError: The exported policy would decide differently. Nothing was written.
         PlatformError: The files cannot be written.
     """
     if which not in MODELS:
@@ -98,7 +98,7 @@ def export_checked(
 ) -> Exported:
     """Write the policy of the agent that ``config`` deploys, if it passes the comparison."""
     if episodes < 1:
-        raise ConfigError("out-of-range", f"{episodes} episodes", where="episodes", expected="one or more")
+        raise ConfigError("out-of-range", f"{episodes} episodes", where="episodes", expected="at least one")
     file, name = target
     deployed = config.deployment.applied_to(config.agent)
     agent = deployed.native()
@@ -135,14 +135,14 @@ def export_checked(
 
 
 def policy_style(config: TrainConfig, name: str) -> PolicyStyle:
-    """How a policy of this name is shown: as the configuration says, if that speaks of it and not of another scheme."""
+    """Return the style of a policy: the configuration's, unless this belongs to a scheme with another name."""
     label = config.style.label
     of_another = any(row["label"] == label and row["name"] != name for row in descriptions())
     return PolicyStyle() if of_another or name != config.name.lower() else config.style
 
 
 def target_of(usual: Path, out: Path | None, name: str | None, default: str) -> tuple[Path, str]:
-    """The ``.onnx`` file to write, and the policy's name; ``usual`` is the folder if none is given."""
+    """Return the ``.onnx`` file to write, and the policy's name; ``usual`` is the default folder."""
     is_file = out is not None and out.suffix == ".onnx"
     if name is None:
         name = out.stem if is_file and out is not None and out.name != policies.POLICY_FILE else default
@@ -154,29 +154,29 @@ def target_of(usual: Path, out: Path | None, name: str | None, default: str) -> 
             "name-taken",
             f"a policy called {shown(name)}",
             expected="a name that no scheme has" if is_valid else "small letters, digits, . _ and -",
-            hint="give it another name with --name",
+            hint="set another name with --name",
         )
     return file, name
 
 
 def _require_bounds(policy: Exportable, agent: Mapping[str, Any]) -> None:
-    """Raise unless the network's actions are limited as the flow agent's are."""
+    """Raise :class:`ConfigError` unless the network's actions have the same limits as the flow agent's."""
     if policy.bounds is None:
         return
     low, high = agent["action"].get("bounds") or (-1.0, 1.0)
-    # Spaces hold float32.
+    # Spaces contain float32.
     if not (np.all(policy.bounds[0] == np.float32(low)) and np.all(policy.bounds[1] == np.float32(high))):
         found = ", ".join(f"{a:g} … {b:g}" for a, b in zip(*policy.bounds, strict=True))
         raise ConfigError(
             "action-out-of-range",
             f"the policy's actions are in {found}",
-            expected=f"{low:g} … {high:g}, as the agent's configuration says",
+            expected=f"{low:g} … {high:g}, as in the agent's configuration",
             hint="the configuration was changed after training: train again, or change it back",
         )
 
 
 def _training(run: RunDirectory, config: TrainConfig, model: Mapping[str, Any], which: str) -> dict[str, Any]:
-    """What the card says about how the policy was trained; what the run directory does not tell is left out."""
+    """Return the card's entries on the training; entries that the run directory does not contain are left out."""
     checkpoint = run.path / which / MODEL
     made: dict[str, Any] = {
         "config": yaml.safe_load(run.config.read_text(encoding="utf-8")),
@@ -212,7 +212,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _write(file: Path, network: bytes, card: PolicyCard) -> None:
-    """Write both files, each whole or not at all; a pair of two exports is noticed by the hash in the card."""
+    """Write both files, each atomically; the hash in the card shows if the files are from different exports."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

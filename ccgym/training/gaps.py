@@ -1,11 +1,11 @@
-"""Curricula that grow by gaps (:mod:`ccgym.config.grown`): how much one scheme's reward exceeds another's, or
-the policy's in training, on the same paths.
+"""Curricula that grow by gaps (:mod:`ccgym.config.grown`): a gap is the difference between the rewards of two schemes,
+or of a scheme and the policy in training, on the same paths.
 
-Rewards are the agent's own, on its own clock, as means per decision: paths of short round trips, which have more
-decisions, count no more than others.
+Rewards are the agent's, on its clock, as means per decision: so paths with short round trips, which have more
+decisions, have the same weight as other paths.
 
-The largest gap is found by Bayesian optimization. Some points are drawn at random. A Gaussian process is fitted to what
-they gave, and each further point is where its upper confidence bound, mean + kappa × standard deviation, is largest
+The largest gap is found by Bayesian optimization. Some points are drawn at random. A Gaussian process is fitted to
+their gaps, and each further point is where its upper confidence bound, mean + kappa × standard deviation, is largest
 (Srinivas et al., ICML 2010).
 """
 
@@ -37,43 +37,43 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 CANDIDATES: Final = 4096
-"""Points among which the bound's largest is looked for; half of them near the best point so far."""
+"""Number of points in the search for the largest bound; half of them are near the best point so far."""
 NEARBY: Final = 0.1
-"""Standard deviation of those near the best, on each axis."""
+"""Standard deviation of the points near the best point, on each axis."""
 _SUFFIXES: Final = {"Mbit/s": "_mbps", "ms": "_ms", "packets": "_packets", "BDP": "_bdp"}
 
 
 @dataclass(frozen=True)
 class PointGap:
-    """A point and the rewards there."""
+    """A point and its rewards."""
 
     point: Point
     first: float
-    """Mean reward per decision of the scheme that should earn more."""
+    """Mean reward per decision of the scheme that should have the larger reward."""
     second: float
-    """That of the other scheme or of the policy."""
+    """Mean reward per decision of the other scheme or of the policy."""
     guided: bool = False
     """Whether a Gaussian process chose the point."""
 
     @property
     def gap(self) -> float:
-        """The first minus the second."""
+        """The first reward minus the second."""
         return self.first - self.second
 
 
 def search(
     plan: GapSearch, environments: Environments, policy: Callable[[VecEnv], tuple[VecEnv, Actor]], seed: int
 ) -> tuple[list[PointGap], PointGap]:
-    """Look for the point of the largest gap between the baseline and the policy.
+    """Search for the point with the largest gap between the baseline and the policy.
 
     Args:
-        plan: What is searched, and how.
-        environments: Where points are measured.
-        policy: Gives, for environments, those that the policy sees and the policy.
-        seed: Decides the points and the episodes. All points have episodes of the same random streams.
+        plan: Plan of the search.
+        environments: Factory of the environments for the measurements.
+        policy: Function that returns, for environments, the environments as the policy sees them, and the policy.
+        seed: Seed of the points and the episodes. The episodes of all points have the same random streams.
 
     Returns:
-        All points in the order in which they were tried, and the best one.
+        All points in the order of the trials, and the best point.
     """
     names, measured = list(plan.space.ranges()), list[PointGap]()
     episodes = stream_seed(seed, "episodes")
@@ -107,7 +107,7 @@ def pool(plan: GapBins, environments: Environments, seed: int) -> list[PointGap]
 
 
 def numbers(space: Ranges, point: Point) -> dict[str, float]:
-    """A point in units, by names like ``rate_max_mbps``: what its paths have in common."""
+    """Return a point in units, by names such as ``rate_max_mbps``: the ranges of its paths."""
     rows = [row for row in space.at(point).rows() if row["name"] in point]
     return {row["name"].replace(".", "_") + _SUFFIXES.get(row["unit"], ""): float(row["low"] or 0.0) for row in rows}
 
@@ -122,15 +122,15 @@ def maximize(
     """Try ``random`` + ``guided`` points of the unit cube.
 
     Args:
-        function: Its value at a point, a row of ``axes`` numbers from 0 to 1.
-        axes: How many axes there are.
-        random: Points drawn evenly, one or more.
-        guided: Points chosen by the Gaussian process.
+        function: Function of a point, a row of ``axes`` numbers from 0 to 1.
+        axes: Number of axes.
+        random: Number of points drawn uniformly, at least one.
+        guided: Number of points chosen by the Gaussian process.
         kappa: Weight of the uncertainty; 0 only exploits.
-        seed: Decides everything that is random.
+        seed: Seed of all random draws.
 
     Returns:
-        All points in order, and the values there; the same for the same seed and function.
+        All points in order, and their values; the same for the same seed and function.
     """
     rng = np.random.default_rng(seed)
     places = list(rng.random((random, axes)))
@@ -151,7 +151,7 @@ def _most_promising(places: Floats, values: Floats, kappa: float, rng: np.random
         kernel, normalize_y=True, n_restarts_optimizer=2, random_state=int(rng.integers(2**31))
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a parameter at its bound is as good as one within
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a parameter at its bound is fine
         process.fit(places, values)
     half = CANDIDATES // 2
     near = places[np.argmax(values)] + NEARBY * rng.standard_normal((half, places.shape[1]))
@@ -162,11 +162,11 @@ def _most_promising(places: Floats, values: Floats, kappa: float, rng: np.random
 
 
 class CurriculumCallback(Callback):
-    """Measures what a curriculum grows by, and tells it.
+    """Measures the gaps of a curriculum, and passes them to it.
 
-    ``curriculum.csv`` has a row per point that was measured: its numbers, both rewards, the gap, and whether it joined
-    the mixture. TensorBoard gets the gap and the numbers of each point that joined. All draws come from streams of the
-    root seed, so a resumed run finds the same points.
+    ``curriculum.csv`` has a row per measured point: its numbers, both rewards, the gap, and whether it joined the
+    mixture. TensorBoard gets the gap and the numbers of each point that joined. All draws come from streams of the root
+    seed, so a resumed run finds the same points.
     """
 
     _table: Table

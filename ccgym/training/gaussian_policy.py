@@ -1,7 +1,7 @@
-"""A Gaussian policy of plain layers with its value function, taken out of SB3's modules.
+"""A Gaussian policy of plain layers with its value function, extracted from SB3's modules.
 
-So it can be evaluated in the native core, and differentiated by hand: what autograd finds for PPO's loss takes three
-times the operations, and threads of it wait for each other. Parts of a batch are therefore done side by side here.
+So the policy can be evaluated in the native core, and PPO's loss has a hand-written gradient: autograd needs three
+times the operations, and its threads wait for each other. Here, parts of a batch are computed in parallel.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ ACTIVATIONS: Final[Mapping[type[nn.Module], tuple[str, Callable[..., torch.Tenso
     nn.ELU: ("elu", nn.functional.elu, lambda gradient, _, output: _aten.elu_backward(gradient, 1, 1, 1, True, output)),
     nn.SiLU: ("silu", nn.functional.silu, lambda gradient, inputs, _: _aten.silu_backward(gradient, inputs)),
 }
-"""What may stand between layers: its name in the native core, itself, and its backward pass from the gradient of its
-output, its input and its output."""
+"""Activations between layers: name in the native core, function, and backward pass from the gradient of the output, the
+input and the output."""
 
 _HALF_LOG_2PI: Final = 0.5 * math.log(2 * math.pi)
 
 Passed = list[tuple[torch.Tensor, torch.Tensor]]
-"""The input of each layer of a network: the activation's input and its output."""
+"""Input of each layer of a network: the input and the output of the activation before it."""
 
 
 class Network:
@@ -45,19 +45,19 @@ class Network:
 
     Args:
         layers: The linear layers.
-        activation: Between them.
+        activation: Class of the activation between them.
     """
 
     def __init__(self, layers: Sequence[nn.Linear], activation: type[nn.Module]) -> None:
         self.layers = layers
         self.parameters = [parameter for layer in layers for parameter in (layer.weight, layer.bias)]
         """Weights and biases, layer by layer."""
-        # Views: they follow the weights.
+        # Views, which follow the weights.
         self._views = [(layer.weight.detach(), layer.weight.detach().t(), layer.bias.detach()) for layer in layers]
         self.activation, self._forward, self._backward = ACTIVATIONS[activation]
 
     def forward(self, inputs: torch.Tensor) -> tuple[torch.Tensor, Passed]:
-        """The answers, and what :meth:`backward` needs."""
+        """Return the outputs, and the inputs of :meth:`backward`."""
         sums = values = inputs
         passed = []
         for place, (_, turned, bias) in enumerate(self._views):
@@ -68,7 +68,7 @@ class Network:
         return sums, passed
 
     def backward(self, gradient: torch.Tensor, passed: Passed, out: Sequence[torch.Tensor]) -> None:
-        """Write the gradients of the parameters to ``out``, from that of the answers."""
+        """Write the gradients of the parameters to ``out``, from the gradient of the outputs."""
         for place in range(len(self._views) - 1, -1, -1):
             sums, values = passed[place]
             torch.mm(gradient.t(), values, out=out[2 * place])
@@ -78,11 +78,11 @@ class Network:
 
 
 class GaussianPolicy:
-    """What a Gaussian policy of plain layers, and its value function, consist of. It follows SB3's policy as it learns.
+    """The parts of a Gaussian policy of plain layers, and of its value function. They follow SB3's policy as it learns.
 
     Args:
         policy: SB3's policy; :meth:`of` checks that it fits.
-        activation: Between its layers.
+        activation: Class of the activation between its layers.
     """
 
     def __init__(self, policy: ActorCriticPolicy, activation: type[nn.Module]) -> None:
@@ -91,19 +91,19 @@ class GaussianPolicy:
         assert isinstance(space, spaces.Box)
         assert isinstance(log_std, nn.Parameter)
         self.mean = Network([*body.policy_net[0::2], heads[0]], activation)
-        """Gives the means; of an observation it sees the first ``inputs`` features."""
+        """Network of the means; its input is the first ``inputs`` features of an observation."""
         self.inputs = self.mean.layers[0].in_features
         self.value = Network([*body.value_net[0::2], heads[1]], activation)
         self.log_std = log_std
-        """Logarithm of each action number's standard deviation."""
+        """Logarithm of the standard deviation of each number of an action."""
         self._box = space.low.astype(np.float32), space.high.astype(np.float32)
 
     @classmethod
     def of(cls, policy: object) -> GaussianPolicy | None:
-        """The parts of SB3's policy.
+        """Return the parts of SB3's policy.
 
         Returns:
-            None for one of another kind: with memory, other layers, its own extractor of features, state-dependent
+            None for another kind of policy: with memory, other layers, its own extractor of features, state-dependent
             exploration, squashed or discrete actions, or on a GPU.
         """
         if not isinstance(policy, ActorCriticPolicy) or type(policy) not in (ActorCriticPolicy, PrivilegedCriticPolicy):
@@ -124,11 +124,11 @@ class GaussianPolicy:
 
     @property
     def parameters(self) -> list[torch.Tensor]:
-        """What the loss is a function of."""
+        """Parameters of the loss."""
         return [self.log_std, *self.mean.parameters, *self.value.parameters]
 
     def actor(self) -> _core.Actor:
-        """The policy with its present weights, for the native core."""
+        """Return the policy with its current weights, for the native core."""
         from ccgym import _core
 
         layers = [(layer.weight.detach().numpy(), layer.bias.detach().numpy()) for layer in self.mean.layers]
@@ -136,34 +136,34 @@ class GaussianPolicy:
 
     @torch.no_grad()
     def judge(self, observations: torch.Tensor, actions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Values of observations, and logarithms of the probabilities of actions; one column each."""
+        """Return values of observations, and logarithms of the probabilities of actions; one column each."""
         means, _ = self.mean.forward(observations[:, : self.inputs])
         distance = (actions - means) * torch.exp(-self.log_std.detach())
         return self.value.forward(observations)[0], self.log_probs(distance * distance)
 
     def log_probs(self, squares: torch.Tensor) -> torch.Tensor:
-        """Logarithms of the probabilities of actions, one column; from their squared distances from the means, in
-        standard deviations."""
+        """Return logarithms of the probabilities of actions, one column, from their squared distances from the means,
+        in standard deviations."""
         return (squares * -0.5 - (self.log_std.detach() + _HALF_LOG_2PI)).sum(1, keepdim=True)
 
     def entropy(self) -> torch.Tensor:
-        """The same everywhere."""
+        """Return the entropy, which is the same for all observations."""
         return (self.log_std.detach() + (0.5 + _HALF_LOG_2PI)).sum()
 
 
 class Gradient:
-    """The parts of a gradient next to each other in one tensor.
+    """The parts of a gradient in one tensor.
 
     Args:
-        parameters: What it is the gradient with respect to.
+        parameters: Parameters of the gradient.
     """
 
     def __init__(self, parameters: Sequence[torch.Tensor]) -> None:
         sizes = [parameter.numel() for parameter in parameters]
         self.flat = torch.zeros(sum(sizes))
         self.parts = [part.view(one.shape) for part, one in zip(torch.split(self.flat, sizes), parameters, strict=True)]
-        """Views of it, of the parameters' shapes."""
+        """Views of the tensor with the parameters' shapes."""
 
     def clip(self, limit: float) -> None:
-        """Scale it so that its norm is at most ``limit``, as torch's ``clip_grad_norm_`` does."""
+        """Scale the gradient so that its norm is at most ``limit``, like torch's ``clip_grad_norm_``."""
         self.flat.mul_((limit / (torch.linalg.vector_norm(self.flat) + 1e-6)).clamp(max=1.0))

@@ -1,4 +1,4 @@
-"""What a run writes as it goes: CSV tables and TensorBoard's events. Both are cut back when a run is resumed."""
+"""Logs of a run: CSV tables and TensorBoard's events. Both are cut back when a run is resumed."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ STEP: Final = "step"
 
 
 class Table(KVWriter):
-    """A CSV file whose first column is the step. A column may be new in a later row; earlier rows have it empty.
+    """A CSV file whose first column is the step. Later rows may add columns, which are empty in earlier rows.
 
     Args:
         path: The file.
-        resume_at: The table there is continued, without rows of later steps; None starts a new one.
+        resume_at: Continue the existing table, without rows of later steps; None starts a new table.
 
     Raises:
-        ResultsError: The table there cannot be read.
+        ResultsError: The existing table cannot be read.
     """
 
     def __init__(self, path: Path, resume_at: int | None = None) -> None:
@@ -43,7 +43,7 @@ class Table(KVWriter):
         self._write_all()
 
     def add(self, step: int, values: Mapping[str, Any]) -> None:
-        """Add a row. What is neither a number nor text is left out."""
+        """Add a row. Values that are neither numbers nor texts are left out."""
         plain = {name: value for name, value in values.items() if isinstance(value, (str, int, float, np.generic))}
         row = {STEP: str(step), **{name: _text(value) for name, value in plain.items()}}
         self.rows.append(row)
@@ -64,12 +64,12 @@ class Table(KVWriter):
 
     @override
     def close(self) -> None:
-        """Nothing is open between rows."""
+        """Do nothing: no file is open between rows."""
 
     def _read(self, resume_at: int) -> None:
         try:
             text = self.path.read_text(encoding="utf-8")
-            # A row that was being written when the process died is cut off; its step is taken again.
+            # An incomplete row of a killed process is removed; its step is repeated.
             reader = csv.DictReader(io.StringIO(text[: text.rfind("\n") + 1]))
             self.columns = list(reader.fieldnames or [STEP])
             for row in reader:
@@ -96,14 +96,14 @@ def _text(value: Any) -> str:
 # --- Reading ----------------------------------------------------------------------------------------------------------
 
 ELAPSED: Final = "time/time_elapsed"
-"""Column of the progress table with the seconds since the training began or was resumed."""
+"""Column of the progress table with the seconds since the training was started or resumed."""
 
 
 def read_rows(file: Path) -> list[dict[str, str]]:
-    """The rows of a table.
+    """Return the rows of a table.
 
     Raises:
-        ResultsError: It cannot be read.
+        ResultsError: The table cannot be read.
     """
     try:
         with file.open(encoding="utf-8", newline="") as text:
@@ -113,10 +113,10 @@ def read_rows(file: Path) -> list[dict[str, str]]:
 
 
 def wall_clock(progress: Path) -> dict[int, float]:
-    """Seconds of training at each step of a progress table, over all resumptions: the column restarts at each.
+    """Return the seconds of training at each step, over all resumptions: the column restarts at each resumption.
 
     Raises:
-        ResultsError: It cannot be read.
+        ResultsError: The table cannot be read.
     """
     before = latest = 0.0
     found = {}
@@ -134,7 +134,7 @@ def wall_clock(progress: Path) -> dict[int, float]:
 
 
 def unreadable(file: Path, reason: str) -> ResultsError:
-    """The error of a table that cannot be read."""
+    """Return the error of a table that cannot be read."""
     return ResultsError(
         "results-damaged",
         f"cannot be read: {reason}",
@@ -148,10 +148,10 @@ def unreadable(file: Path, reason: str) -> ResultsError:
 
 
 class EventOutput(TensorBoardOutputFormat):
-    """TensorBoard's events. Those of steps that are taken again are marked as void, so the axis continues."""
+    """TensorBoard's events. Events of repeated steps are marked as void, so the axis continues."""
 
     def __init__(self, folder: Path, resume_at: int | None) -> None:
-        # Our parent's constructor cannot be told where to continue; all it does is open the writer.
+        # The parent's constructor has no argument for the step to continue from; it only opens the writer.
         purge = None if resume_at is None else resume_at + 1
         self.writer = SummaryWriter(log_dir=str(folder), purge_step=purge)
         self._is_closed = False
@@ -159,7 +159,7 @@ class EventOutput(TensorBoardOutputFormat):
 
 @contextmanager
 def quiet_event_writer() -> Iterator[None]:
-    """Keep quiet when the disk refuses TensorBoard's thread, which prints a traceback: its next flush says the same."""
+    """Suppress the traceback of TensorBoard's thread if the disk fails: its next flush raises the same error."""
     before = threading.excepthook
 
     def hook(failed: threading.ExceptHookArgs) -> None:
@@ -174,12 +174,12 @@ def quiet_event_writer() -> Iterator[None]:
 
 
 def make_logger(table: Table, folder: Path, resume_at: int | None) -> tuple[Logger, SummaryWriter]:
-    """A logger for both, and the writer for figures and text.
+    """Return a logger for both, and the writer for figures and text.
 
     Args:
         table: The progress table.
-        folder: Where event files go.
-        resume_at: Step of the checkpoint that is resumed from; None for a new run.
+        folder: Directory of the event files.
+        resume_at: Step of the resumed checkpoint; None for a new run.
     """
     events = EventOutput(folder, resume_at)
     return Logger(folder=None, output_formats=[table, events]), events.writer

@@ -1,11 +1,11 @@
 """The learner from a configuration, and models on disk; threads, device, hashes.
 
-The same seed gives the same weights, byte for byte, on the same machine and versions: torch has to use
-deterministic algorithms and a fixed number of threads, on which sums of floats depend.
+The same seed gives the same weights, byte for byte, on the same machine with the same versions: torch must use
+deterministic algorithms and a fixed number of threads, since sums of floats depend on it.
 
-A model on disk, ``best/`` or ``final/`` of a run directory, can be evaluated or exported. ``model.zip`` is SB3's,
-``vecnormalize.pkl`` (where features or rewards are normalized) too; ``model.json`` says which step it is, what it
-reached, and the statistics of the features. Reading a model back unpickles nothing.
+A model on disk, ``best/`` or ``final/`` of a run directory, can be evaluated or exported. ``model.zip`` has SB3's
+format, and so has ``vecnormalize.pkl`` (if features or rewards are normalized). ``model.json`` contains the step, the
+results, and the statistics of the features. Models are read without unpickling.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ if TYPE_CHECKING:
 
 
 def set_up_torch(threads: int) -> None:
-    """Make torch reproducible: deterministic algorithms, and as many threads as were asked for."""
+    """Make torch reproducible: set deterministic algorithms and the number of threads."""
     torch.set_num_threads(threads)
-    # What CUDA's matrix library asks for before it is deterministic; read when it is first used.
+    # CUDA's matrix library needs this to be deterministic; it is read on first use.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    # What has no deterministic form says so once instead of failing; none of our networks uses such a thing.
+    # Operations without a deterministic form warn once instead of failing; ccgym's networks use no such operation.
     torch.use_deterministic_algorithms(True, warn_only=True)
 
 
@@ -63,27 +63,27 @@ DAMAGE: Final = (
     OSError, ValueError, RuntimeError, LookupError, TypeError, AttributeError, EOFError, pickle.UnpicklingError,
     zipfile.BadZipFile,
 )  # fmt: skip
-"""What torch, SB3 and zipfile raise for a file that does not hold weights. Nothing in it is ever unpickled."""
+"""Errors of torch, SB3 and zipfile for a file that does not contain weights. Files are never unpickled."""
 
 
 def what_is_damaged(error: Exception) -> str:
-    """One line that says what is wrong with a file of weights."""
+    """Return one line that describes the damage of a file of weights."""
     if isinstance(error, FileNotFoundError):
         return "no such file"
     if isinstance(error, UnreadableError):
         return str(error)
     if isinstance(error, pickle.UnpicklingError):
-        return "holds more than weights, and is not unpickled"
+        return "contains more than weights, and is not unpickled"
     return f"is damaged: {(str(error).splitlines() or [type(error).__name__])[0]}"
 
 
 def choose_device(wanted: str, algorithm: AlgorithmBase) -> str:
-    """The device to train on.
+    """Return the device of the training.
 
     Args:
         wanted: ``auto``, ``cpu``, ``cuda``, ``cuda:1`` …
-        algorithm: ``auto`` takes a GPU only for recurrent policies and for wide networks: with 64 environments and a
-            layer of 64 units, moving the data takes longer than the sums.
+        algorithm: ``auto`` uses a GPU only for recurrent policies and for wide networks: with 64 environments and a
+            layer of 64 units, moving the data takes longer than the computation.
 
     Raises:
         ConfigError: There is no such device.
@@ -111,20 +111,20 @@ LEARNERS: Final[Mapping[str, Any]] = {
     "distill": DistillLearner,
     "cross_entropy": CrossEntropyLearner,
 }
-"""What learns, by ``algorithm.name``."""
+"""Classes of learners, by ``algorithm.name``."""
 
 
 def build_model(algorithm: AlgorithmBase, env: VecEnv, seed: int, device: str) -> OnPolicyAlgorithm:
-    """Build the learner. Seeds Python's, numpy's and torch's global generators; the environments are left alone.
+    """Build the learner. Seeds Python's, numpy's and torch's global generators, but not the environments.
 
     Args:
         algorithm: The section ``algorithm``.
-        env: What it will learn in.
+        env: The training environments.
         seed: Root seed; initial weights come from its stream ``model``.
-        device: Where its networks are: ``cpu``, ``cuda`` …
+        device: Device of its networks: ``cpu``, ``cuda`` …
 
     Raises:
-        ConfigError: The algorithm cannot learn such actions.
+        ConfigError: The algorithm cannot learn the agent's kind of actions.
     """
     set_random_seed(stream_seed(seed, "model"))
     kind = LEARNERS[algorithm.name]
@@ -140,11 +140,11 @@ def build_model(algorithm: AlgorithmBase, env: VecEnv, seed: int, device: str) -
     if parts > 1:
         arguments["optimizer_kwargs"]["fused"] = True
     if isinstance(algorithm, A2cConfig) and algorithm.use_rms_prop:
-        # SB3 sets RMSProp up itself, and then takes the optimizer's arguments for RMSProp's.
+        # SB3 creates RMSProp itself, and then uses the optimizer's arguments for RMSProp.
         del arguments["optimizer_kwargs"]
     policy: Any = PrivilegedCriticPolicy if algorithm.privileged else "MlpPolicy"
     with warnings.catch_warnings():
-        # A GPU was asked for.
+        # The user chose a GPU.
         warnings.filterwarnings("ignore", message="You are trying to run (PPO|A2C) on the GPU")
         made = kind(
             policy if algorithm.memory is None else "MlpLstmPolicy",
@@ -159,16 +159,16 @@ def build_model(algorithm: AlgorithmBase, env: VecEnv, seed: int, device: str) -
 
 
 def model_bytes(model: OnPolicyAlgorithm) -> bytes:
-    """The model as SB3 saves it, optimizer included."""
+    """Return the model in SB3's format, including the optimizer."""
     buffer = io.BytesIO()
-    # The last observations and episode statistics are in the checkpoint's own state.
+    # The last observations and episode statistics are in the checkpoint's ``state.pt``.
     model.save(buffer, exclude=["_last_obs", "_last_original_obs", "_last_episode_starts", "_last_lstm_states",
                                 "ep_info_buffer", "ep_success_buffer"])  # fmt: skip
     return buffer.getvalue()
 
 
 def weights_hash(model: OnPolicyAlgorithm) -> str:
-    """SHA-256 of all parameters, by name: equal exactly if two runs learned the same."""
+    """Return the SHA-256 of all parameters, by name: equal exactly if two runs have the same weights."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.policy.state_dict().items()):
         digest.update(name.encode())
@@ -177,7 +177,7 @@ def weights_hash(model: OnPolicyAlgorithm) -> str:
 
 
 def learner_state(model: OnPolicyAlgorithm) -> dict[str, Any]:
-    """What the next update depends on besides weights and optimizer: numbers, text, tensors, and containers of them."""
+    """Return all that the next update needs, except weights and optimizer: numbers, text, tensors, containers."""
     recurrent = getattr(model, "_last_lstm_states", None)
     extra = getattr(model, "extra_state", dict)
     return {
@@ -193,7 +193,7 @@ def learner_state(model: OnPolicyAlgorithm) -> dict[str, Any]:
 
 
 def set_learner_state(model: Any, state: Mapping[str, Any]) -> None:
-    """Continue from what :func:`learner_state` gave."""
+    """Continue from the result of :func:`learner_state`."""
     model._n_updates = state["gradient_updates"]
     model._current_progress_remaining = state["progress_remaining"]
     model._last_obs, model._last_episode_starts = (with_arrays(state[name]) for name in ("observations", "starts"))
@@ -218,7 +218,7 @@ class TrainedModel:
     model: OnPolicyAlgorithm
     """SB3's model, on the CPU; ``model.policy`` takes normalized features."""
     statistics: dict[str, Any] | None
-    """How features are normalized: see :func:`ccgym.training.normalizer.observation_statistics`."""
+    """Normalization of features: see :func:`ccgym.training.normalizer.observation_statistics`."""
     card: dict[str, Any]
     """Step, reward, fraction of the oracle's reward, network metrics, hash of the weights."""
 
@@ -226,16 +226,16 @@ class TrainedModel:
 def write_model(
     directory: Path, model: OnPolicyAlgorithm, normalizer: VecNormalize | None, facts: dict[str, Any]
 ) -> None:
-    """Write a model in place of the one that is there.
+    """Write a model and replace the existing one.
 
     Args:
         directory: ``best/`` or ``final/``.
         model: The learner.
         normalizer: Its normalizer, if it has one.
-        facts: What to say of it in ``model.json``.
+        facts: Entries of ``model.json``.
 
     Raises:
-        PlatformError: The disk is full. The old model is untouched.
+        PlatformError: The disk is full. The old model stays unchanged.
     """
     card = {
         **facts,
@@ -244,7 +244,7 @@ def write_model(
     }
     files = {MODEL: model_bytes(model), CARD: (json.dumps(card, indent=1, allow_nan=False) + "\n").encode()}
     if normalizer is not None:
-        files[NORMALIZER] = pickle.dumps(normalizer)  # as SB3's ``VecNormalize.save`` writes it
+        files[NORMALIZER] = pickle.dumps(normalizer)  # the format of SB3's ``VecNormalize.save``
     write_directory(directory, files)
 
 
@@ -279,9 +279,9 @@ def load_model(run_dir: Path, which: str = "best") -> TrainedModel:
 
 
 def start_from(model: OnPolicyAlgorithm, run_dir: Path) -> None:
-    """Give a new model the networks, and the features' statistics, of the best one of another run.
+    """Copy the networks, and the statistics of the features, of another run's best model into a new model.
 
-    The optimizer and the normalizer of rewards start fresh: theirs belonged to the other run's environments.
+    The optimizer and the normalizer of rewards start new: their state depends on the other run's environments.
 
     Args:
         model: The learner; its normalizer, if it has one, is changed too.
@@ -289,7 +289,7 @@ def start_from(model: OnPolicyAlgorithm, run_dir: Path) -> None:
 
     Raises:
         ConfigError: There is no such run, or its networks differ.
-        ResultsError: It has no model, or a damaged one.
+        ResultsError: The run has no model, or its model is damaged.
     """
     known = load_model(run_dir)
     try:
@@ -300,17 +300,17 @@ def start_from(model: OnPolicyAlgorithm, run_dir: Path) -> None:
             f"the networks of {run_dir} do not fit: {str(error).splitlines()[-1].strip()}",
             where="training.start_from",
             expected="the same agent, algorithm.name, net_arch and critic in both runs",
-            hint=f"--config {run_dir}/config.yaml has them",
+            hint=f"see {run_dir}/config.yaml",
         ) from None
     normalizer, statistics = model.get_vec_normalize_env(), known.statistics
     if normalizer is not None and normalizer.norm_obs and statistics is not None:
         moments: Any = normalizer.obs_rms
         moments.mean, moments.var = np.array(statistics["mean"]), np.array(statistics["variance"])
-        moments.count = float(max(int(known.card.get("step", 0)), 1))  # the weight of what the other run has seen
+        moments.count = float(max(int(known.card.get("step", 0)), 1))  # the weight of the other run's observations
 
 
 def read_card(run: RunDirectory, which: str = "best") -> dict[str, Any]:
-    """What ``model.json`` says of a model."""
+    """Return the contents of a model's ``model.json``."""
     file = run.path / which / CARD
     if not file.is_file():
         raise ResultsError(
@@ -318,7 +318,7 @@ def read_card(run: RunDirectory, which: str = "best") -> dict[str, Any]:
             "there is no trained model yet",
             where=str(file.parent),
             expected=f"{CARD}, which the first evaluation writes",
-            hint=f"train on with --resume {run.path}",
+            hint=f"continue the training with --resume {run.path}",
         )
     return run.read_json(file)
 

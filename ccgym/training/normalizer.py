@@ -1,4 +1,4 @@
-"""The running normalizer's numbers, taken out of SB3's ``VecNormalize`` and put back: part of every checkpoint."""
+"""Capture and restore of the running normalizer's statistics in SB3's ``VecNormalize``: part of every checkpoint."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ccgym.training.checkpoint import plain, with_arrays
 
 
 def frozen(env: VecEnv, of: VecNormalize | None) -> VecEnv:
-    """Environments whose observations are normalized by another's statistics, which they leave as they are.
+    """Return environments whose observations are normalized by given statistics, which they do not change.
 
-    Rewards are the plain ones: those of different times would not compare otherwise.
+    Rewards are not normalized: otherwise, rewards at different times would not be comparable.
     """
     if of is None or not of.norm_obs:
         return env
@@ -29,15 +29,15 @@ def normalized_rewards(
     dones: npt.NDArray[np.bool_],
     learners: npt.NDArray[np.integer[Any]] | None = None,
 ) -> npt.NDArray[np.float32]:
-    """A rollout's rewards as the normalizer returns them step by step, to the bit; it learns from them.
+    """Return a rollout's normalized rewards, equal to the normalizer's step by step, bit by bit; and update it.
 
-    It has one running sum per learner. Where several learn in an environment, a step is one sample of each environment.
+    There is one running sum per learner. With several learners per environment, a step has one sample of each one.
 
     Args:
-        normalizer: One that does not normalize observations, or None, which changes nothing.
-        rewards: Environments × steps.
-        dones: Which steps were an episode's last, of the same shape.
-        learners: Whose each sample is, of the same shape; by default each environment has one learner.
+        normalizer: A normalizer that does not normalize observations, or None: rewards do not change.
+        rewards: Rewards, environments × steps.
+        dones: Whether each step was the last of an episode, of the same shape.
+        learners: Learner of each sample, of the same shape; by default each environment has one learner.
     """
     if normalizer is None:
         return rewards
@@ -51,7 +51,7 @@ def normalized_rewards(
         running[paths, whose] = np.where(done, 0.0, row)
     normalizer.returns = running.reshape(-1)
     moments = normalizer.ret_rms
-    # RunningMeanStd.update_from_moments in Python's floats, which calculate the same and are faster one by one.
+    # RunningMeanStd.update_from_moments in Python's floats: the same result, and faster for single numbers.
     mean, variance, count, added = float(moments.mean), float(moments.var), float(moments.count), rewards.shape[0]
     variances = []
     for its_mean, its_variance in zip(sums.mean(axis=1).tolist(), sums.var(axis=1).tolist(), strict=True):
@@ -68,7 +68,7 @@ def normalized_rewards(
 
 
 def capture(normalizer: VecNormalize | None) -> dict[str, Any] | None:
-    """Its statistics."""
+    """Return the normalizer's statistics."""
     if normalizer is None:
         return None
     features = {"obs": vars(normalizer.obs_rms)} if normalizer.norm_obs else {}
@@ -77,7 +77,7 @@ def capture(normalizer: VecNormalize | None) -> dict[str, Any] | None:
 
 
 def restore(normalizer: VecNormalize | None, state: dict[str, Any] | None) -> None:
-    """Give it the statistics that :func:`capture` took."""
+    """Restore the statistics from :func:`capture`."""
     if normalizer is None or state is None:
         return
     known = with_arrays(state)
@@ -88,14 +88,14 @@ def restore(normalizer: VecNormalize | None, state: dict[str, Any] | None) -> No
 
 
 def observation_statistics(normalizer: VecNormalize | None) -> dict[str, Any] | None:
-    """What an exported policy has to do with its features: subtract, divide, clip; None if nothing.
+    """Return the normalization of an exported policy's features: subtract, divide, clip; None without normalization.
 
     Returns:
         ``mean`` and ``variance`` (lists of floats), ``epsilon`` (added to the variance) and ``clip``.
     """
     if normalizer is None or not normalizer.norm_obs:
         return None
-    moments: Any = normalizer.obs_rms  # one per key for dictionaries of observations, which ours are not
+    moments: Any = normalizer.obs_rms  # a dictionary if observations are dictionaries, but ccgym's are not
     return {
         "mean": np.asarray(moments.mean, dtype=np.float64).tolist(),
         "variance": np.asarray(moments.var, dtype=np.float64).tolist(),

@@ -1,20 +1,20 @@
-"""Exported policies as ONNX graphs, put together node by node: networks of torch, trees, and networks of others
+"""Exported policies as ONNX graphs, built node by node: networks of torch, trees, and external networks
 (:mod:`ccgym.contrib.foreign_network`).
 
 **A network.**
 
-float32 in → float64 → normalization → layers → clipping to the action's bounds → float32 out. Built from the weights
-rather than traced, so that the graph holds nothing but the sums, and equal weights give equal bytes.
+float32 in → float64 → normalization → layers → clipping to the action's bounds → float32 out. The graph is built from
+the weights, not traced: so it contains only the computation, and equal weights give equal bytes.
 
 ========================  ==================================  =========================================
 ``observation``           float32 [batch, features]           raw features: normalization is inside
 ``state``                 float32 [batch, state], if any      ``[h | c]`` layer by layer; zeros at first
-``action``                float32 [batch, actions]            of a discrete policy, one score per operation
+``action``                float32 [batch, actions]            for discrete policies: one score per operation
 ``state_out``             float32 [batch, state], if any      the state for the next decision
 ========================  ==================================  =========================================
 
 Only elementary operations are used (matrix product, sums, products, tanh, sigmoid, exp, min, max, split,
-concatenation), on float64, so that any runtime can do it.
+concatenation), on float64, so that any runtime supports them.
 
 **A tree** is one node, ``TreeEnsembleClassifier`` of the standard domain ``ai.onnx.ml``, from ``observation`` to
 ``action`` (``schemes/src/learned/tree.rs``).
@@ -35,19 +35,19 @@ from torch import nn
 from ccgym.schemes.policy_card import NetworkShape
 
 Floats: TypeAlias = npt.NDArray[np.float32]
-"""What crosses the border of a network."""
+"""Inputs and outputs of a network."""
 
 OPSET: Final = 13
-"""Version of ONNX's operations: old enough for every runtime."""
+"""Version of ONNX's operations: old enough for all runtimes."""
 IR_VERSION: Final = 7
-"""Version of ONNX's file format that belongs to it."""
+"""Version of ONNX's file format for this version of the operations."""
 ML_OPSET: Final = 1
-"""Version of ``ai.onnx.ml``: the first has all that a tree needs."""
+"""Version of ``ai.onnx.ml``: the first version has all operations of a tree."""
 
 
 @dataclass
 class Graph:
-    """Nodes and constants so far; values are known by their names."""
+    """Nodes and constants so far; values are identified by their names."""
 
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
@@ -72,23 +72,23 @@ class Graph:
         return self.add("Min", self.add("Max", value, self.constant(low)), self.constant(high))
 
     def affine(self, value: str, weight: Any, bias: Any) -> str:
-        """``value · weightᵀ + bias``, of torch's parameters."""
+        """Add ``value · weightᵀ + bias`` with torch's parameters."""
         product = self.add("MatMul", value, self.constant(weight.detach().numpy().T))
         return product if bias is None else self.add("Add", product, self.constant(bias.detach().numpy()))
 
     def split(self, value: str, sizes: list[int]) -> list[str]:
-        """Cut the columns of a value into pieces of these widths."""
+        """Split the columns of a value into pieces of these widths."""
         names = [f"v{len(self.nodes)}_{place}" for place in range(len(sizes))]
         return self.add_many("Split", value, self.constant(sizes, np.int64), outputs=names, axis=1)
 
     def leaky_relu(self, value: str, slope: float, output: str = "") -> str:
-        """max(x, 0) + slope · min(x, 0)."""
+        """Add max(x, 0) + slope · min(x, 0)."""
         factor = self.constant(slope)
         below = self.add("Mul", self.add("Min", value, self.constant(0.0)), factor)
         return self.add("Add", self.add("Max", value, self.constant(0.0)), below, output=output)
 
     def elu(self, value: str, alpha: float, output: str = "") -> str:
-        """max(x, 0) + alpha · (exp(min(x, 0)) − 1)."""
+        """Add max(x, 0) + alpha · (exp(min(x, 0)) − 1)."""
         grown = self.add("Exp", self.add("Min", value, self.constant(0.0)))
         below = self.add("Mul", self.add("Sub", grown, self.constant(1.0)), self.constant(alpha))
         return self.add("Add", self.add("Max", value, self.constant(0.0)), below, output=output)
@@ -96,10 +96,10 @@ class Graph:
     def finished(
         self, name: str, shape: NetworkShape, opsets: Sequence[tuple[str, int]], ir_version: int = IR_VERSION
     ) -> onnx.ModelProto:
-        """The model, with the inputs and outputs that every policy has.
+        """Return the model, with the inputs and outputs of every policy.
 
         Args:
-            name: The graph's.
+            name: Name of the graph.
             shape: Sizes of inputs and outputs.
             opsets: Domains of operations, with their versions.
             ir_version: Version of the file's format.
@@ -121,14 +121,14 @@ class Graph:
 
 
 def content(model: onnx.ModelProto, *, full_check: bool = False) -> bytes:
-    """The file of a model; equal ones give equal bytes."""
+    """Return the file of a model; equal models give equal bytes."""
     onnx.checker.check_model(model, full_check=full_check)
     made: bytes = model.SerializeToString(deterministic=True)
     return made
 
 
 def add_layer(graph: Graph, value: str, layer: nn.Module) -> str:
-    """Add one of torch's layers, and return the name of what it makes of a value."""
+    """Add one of torch's layers, and return the name of its output."""
     match layer:
         case nn.Linear():
             return graph.affine(value, layer.weight, layer.bias)
@@ -150,7 +150,7 @@ def add_layer(graph: Graph, value: str, layer: nn.Module) -> str:
 
 
 def add_lstm(graph: Graph, value: str, lstm: nn.LSTM) -> str:
-    """One step of torch's LSTM, layer by layer; adds ``state_out``."""
+    """Add one step of torch's LSTM, layer by layer, with ``state_out``."""
     layers, units = lstm.num_layers, lstm.hidden_size
     state = graph.split(graph.add("Cast", "state", to=TensorProto.DOUBLE), [units] * (2 * layers))
     after = []

@@ -1,12 +1,12 @@
-"""Whether an exported policy does what the trained one does: part of every export, which fails otherwise.
+"""Comparison of an exported policy with the trained policy: part of every export, which fails if they differ.
 
 Three comparisons, on episodes over held-out paths:
 
 - **as trained**: the native action for every recorded observation against SB3's in float32. They may differ by
-  :data:`TOLERANCE` of the action, or of 1 where it is smaller: float32 itself is not finer after a few layers. Of a
-  discrete policy the difference is how much less the chosen operation scores than the best one.
+  :data:`TOLERANCE` of the action, or of 1 if it is smaller: float32 is not more precise after a few layers. For a
+  discrete policy, the difference is the score of the best operation minus the score of the chosen operation.
 - **exact**: the native action against torch's in float64, both rounded to float32. They must be equal.
-- **trajectory**: the same simulation decided by torch, step by step from outside, and by the native policy inside.
+- **trajectory**: the same simulation with decisions by torch, step by step from outside, and by the native policy.
   All packets must be sent, dropped and acknowledged at the same nanosecond: the hashes must be equal.
 """
 
@@ -29,22 +29,22 @@ from ccgym.training.torch_policy import Exportable
 from ccgym.units import NS_PER_S
 
 TOLERANCE: Final = 1e-5
-"""Largest difference from the policy as trained, relative to max(1, |action|)."""
+"""Max difference from the policy as trained, relative to max(1, |action|)."""
 
 EPISODES: Final = 5
-"""Held-out episodes of a check."""
+"""Number of held-out episodes in a check."""
 
 TRAJECTORY_NS: Final = 10 * NS_PER_S
-"""Longest virtual time of a compared trajectory, in nanoseconds."""
+"""Max virtual time of a compared trajectory, nanoseconds."""
 
 
 class ParityError(CcgymError, RuntimeError):
-    """An exported policy does not do what the trained one does."""
+    """An exported policy does not decide like the trained policy."""
 
 
 @dataclass(frozen=True)
 class Trajectories:
-    """Hashes of one simulation, decided by torch from outside and by the native policy inside."""
+    """Hashes of one simulation, with decisions by torch from outside and by the native policy inside."""
 
     outside: str
     inside: str
@@ -52,26 +52,26 @@ class Trajectories:
 
 @dataclass(frozen=True)
 class Parity:
-    """What was compared, and how large the differences were."""
+    """The result of a comparison: numbers of decisions, and differences."""
 
     episodes: int
     decisions: int
     max_abs_difference: float
     """Largest difference from the policy as trained, relative to max(1, |action|)."""
     inexact: int
-    """Decisions that are not those of torch in float64, rounded to float32."""
+    """Number of decisions that differ from torch's in float64, rounded to float32."""
     trajectories: tuple[Trajectories, ...]
 
     def require(self, where: str) -> None:
-        """Raise :class:`ParityError` unless the policy passes; ``where`` says which policy it is."""
+        """Raise :class:`ParityError` unless the policy passes; ``where`` names the policy."""
         worst = self.max_abs_difference
         if not worst <= TOLERANCE:
             raise ParityError(
                 "policy-differs",
-                f"the exported policy is {worst:.3g} away from the trained one, in {self.decisions} decisions",
+                f"the exported policy differs by {worst:.3g} from the trained policy, in {self.decisions} decisions",
                 where=where,
-                expected=f"{TOLERANCE:g} or less",
-                hint="nothing was written; very large weights or statistics of features that hardly vary do this",
+                expected=f"at most {TOLERANCE:g}",
+                hint="nothing was written; look for very large weights, or features that hardly vary",
             )
         different = sum(one.outside != one.inside for one in self.trajectories)
         if self.inexact or different:
@@ -81,11 +81,11 @@ class Parity:
                 f"and {different} of {len(self.trajectories)} trajectories",
                 where=where,
                 expected="none: the same simulation, decided by torch and by the exported policy",
-                hint="nothing was written; this is a bug of ccgym, please report it with the run directory",
+                hint="nothing was written; this is a bug in ccgym: please report it with the run directory",
             )
 
     def as_dict(self) -> dict[str, Any]:
-        """For the card."""
+        """Return the entries of the card."""
         return {
             "episodes": self.episodes,
             "decisions": self.decisions,
@@ -102,11 +102,11 @@ def check_parity(
     """Compare a trained policy with its export; see the module's text.
 
     Args:
-        policy: As torch has it.
-        exported: As the native core has it.
-        settings: The environment's: paths and length of the episodes.
-        seed: Decides which paths are drawn.
-        episodes: How many.
+        policy: The policy in torch.
+        exported: The exported policy in the native core.
+        settings: Settings of the environment: paths and length of the episodes.
+        seed: Seed of the paths.
+        episodes: Number of episodes.
     """
     alone = replace(settings, learners=settings.learners[:1])
     worst, inexact, decisions = 0.0, 0, 0
@@ -117,7 +117,7 @@ def check_parity(
         observations = np.array(_decide_all(policy, batch), dtype=np.float32)
         end_ns = round(1e9 * batch.stats[0, batch.time_column])
         decisions += len(observations)
-        # No longer than the episode: later the policy is where it never was in training, and may do anything.
+        # At most the length of an episode: later states do not occur in training, and the policy may do anything.
         duration_ns = min(end_ns, TRAJECTORY_NS)
         trajectories.append(trajectory_parity(policy, exported, alone, [seed, index], duration_ns))
         trained, exact, native = (
@@ -125,7 +125,7 @@ def check_parity(
             for decide in (policy.decide_as_trained, policy.decide, exported.native.decide)
         )
         difference = differences(trained, native)
-        # NaN differs from everything.
+        # NaN is different from every number.
         worst = max(worst, float(np.where(np.isfinite(difference), difference, np.inf).max(initial=0.0)))
         inexact += int((native != actions_of(exact, native.shape[1])).any(axis=1).sum())
     return Parity(
@@ -144,14 +144,14 @@ def trajectory_parity(
     seed: Sequence[int],
     duration_ns: int = TRAJECTORY_NS,
 ) -> Trajectories:
-    """Run one simulation twice: decided by torch from outside, and by the exported policy inside.
+    """Run one simulation twice: with decisions by torch from outside, and by the exported policy inside.
 
     Args:
-        policy: As torch has it; evaluated exactly.
-        exported: As the native core has it.
-        settings: The environment's; its paths are drawn from.
-        seed: Decides the path and the simulator's streams.
-        duration_ns: Virtual time, in nanoseconds.
+        policy: The policy in torch; evaluated exactly.
+        exported: The exported policy in the native core.
+        settings: Settings of the environment; the path is drawn from its distribution.
+        seed: Seed of the path and of the simulator's streams.
+        duration_ns: Virtual time, nanoseconds.
     """
     batch = SimulatedBatch(replace(settings, steps=None, duration_ns=duration_ns), 1)
     batch.begin(0, np.random.default_rng(seed))
@@ -169,11 +169,11 @@ def trajectory_parity(
 
 
 def differences(trained: Floats, actions: Floats) -> Floats:
-    """How far actions are from a trained network's answers, relative to max(1, |answer|).
+    """Return the differences of actions from a trained network's outputs, relative to max(1, |output|).
 
     Args:
-        trained: Answers of the network, one row per decision: actions, or the scores of a discrete policy.
-        actions: What was done: actions, or numbers of operations.
+        trained: Outputs of the network, one row per decision: actions, or the scores of a discrete policy.
+        actions: The taken actions: actions, or indices of operations.
     """
     expected, found = trained, actions
     if actions.shape != trained.shape:
@@ -184,11 +184,11 @@ def differences(trained: Floats, actions: Floats) -> Floats:
 
 
 def actions_of(answers: Floats, components: int) -> Floats:
-    """The actions that a network's answers mean: themselves, or the number of the operation with the largest score.
+    """Return the actions of a network's outputs: the outputs, or the index of the operation with the largest score.
 
     Args:
-        answers: One row per flow.
-        components: How many numbers an action has; scores are more than the one that is wanted.
+        answers: Outputs, one row per flow.
+        components: Number of values in an action; if there are more outputs, they are scores.
     """
     if answers.shape[1] == components:
         return answers
@@ -197,7 +197,7 @@ def actions_of(answers: Floats, components: int) -> Floats:
 
 
 def _decide_all(policy: Exportable, batch: SimulatedBatch) -> list[Floats]:
-    """Decide an episode that has begun to its end; its observations."""
+    """Decide in an episode that has begun until its end; return its observations."""
     state: Floats | None = None
     seen = []
     while not batch.ended[0]:
@@ -209,7 +209,7 @@ def _decide_all(policy: Exportable, batch: SimulatedBatch) -> list[Floats]:
 
 
 def _answers(decide: Callable[..., Any], observations: Floats) -> Floats:
-    """Answers to an episode's observations, one after the other, by what keeps a state from one to the next."""
+    """Return the outputs for an episode's observations, one after the other, with the state between them."""
     state, rows = None, []
     for one in observations[:, np.newaxis]:
         answer, state = decide(one, state)

@@ -1,19 +1,19 @@
-"""PPO: Stable-Baselines3's, with rollouts in the native core and gradients on several threads.
+"""Stable-Baselines3's PPO with rollouts in the native core and gradients on several threads.
 
-**Rollouts.** Step by step, Python asks the policy 400 times for 32 actions, and every environment waits for the slowest
-one. Here the native core evaluates the policy's mean itself, in float64, and takes all decisions of an environment in
-one go. The noise is what SB3 would have drawn, from the same generator. Values and probabilities are SB3's own,
-computed afterward for the whole rollout at once. Policies and environments that this does not fit (see
-:class:`GaussianPolicy` and :attr:`SB3LinkVecEnv.rolls`) are left to SB3.
+**Rollouts.** Step by step, Python would call the policy 400 times for 32 actions, and every environment would wait for
+the slowest one. Here, the native core evaluates the policy's mean, in float64, and makes all decisions of an
+environment in one call. The noise is the same as in SB3, from the same generator. Values and probabilities are SB3's,
+computed afterward for the whole rollout at once. For policies and environments without native rollouts (see
+:class:`GaussianPolicy` and :attr:`SB3LinkVecEnv.rolls`), SB3's rollouts are used.
 
-**Several learners.** Flows that learn on one path have clocks of their own. Together they fill the room that SB3's
-buffer has for them, no matter which decides more often, and advantages never cross from one to another. What a
-learner has decided, but has not seen the outcome of, when a rollout ends is a sample of the next one, with the
-probability that it was taken with.
+**Several learners.** Flows that learn on one path have separate clocks. Together they fill their part of SB3's buffer,
+no matter which flow decides more often, and advantages never cross from one learner to another. If the outcome of a
+learner's decision is not known when a rollout ends, the decision is a sample of the next rollout, with its original
+probability.
 
-**Gradients.** Each of ``gradient_threads`` takes an equal part of every batch, and the gradients are added in the order
-of the parts; networks of this size gain nothing from threads inside of one operation. The sums of floats depend on the
-number of parts, not on when which thread runs. With one thread, or another kind of policy, the update is SB3's.
+**Gradients.** Each of ``gradient_threads`` computes an equal part of every batch, and the gradients are added in the
+order of the parts; threads inside of one operation do not help for networks of this size. The sums of floats depend on
+the number of parts, not on the timing of threads. With one thread, or another kind of policy, the update is SB3's.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ T = TypeVar("T")
 
 
 class NativePPO(PPO):
-    """PPO as ``ccgym train`` uses it; arguments, files and what is logged are those of Stable-Baselines3's."""
+    """PPO in ``ccgym train``; arguments, files and logs are as in Stable-Baselines3."""
 
     policy: ActorCriticPolicy
     gradient_threads: int = 1
-    """Parts of a batch."""
+    """Number of parts of a batch."""
     _threads: ThreadPoolExecutor | None = None
     _open: npt.NDArray[np.bool_] | None = None
-    """Which learners had an open decision at the end of the latest rollout, where several learn on a path."""
+    """With several learners on a path: which of them had an open decision at the end of the latest rollout."""
     _open_log_probs: Floats | None = None
-    """Logarithms of the probabilities that the policy gave these decisions when it took them."""
+    """Logarithms of the probabilities of these decisions when they were taken."""
 
     # --- Rollouts -----------------------------------------------------------------------------------------------------
 
@@ -65,16 +65,16 @@ class NativePPO(PPO):
     def collect_rollouts(
         self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
     ) -> bool:
-        """As SB3's; of the callback, the steps in between are not called where the native core takes them."""
+        """Collect rollouts as in SB3; with native rollouts, the callback is not called at each step."""
         rolling, policy = rolling_env(env), GaussianPolicy.of(self.policy)
         if rolling is None or policy is None:
             if env.get_attr("learners")[0] > 1:
                 raise ConfigError(
                     "several-learners",
-                    "several learners on a path, and a policy or device that the native core cannot take rollouts of",
+                    "several learners on a path, with a policy or device without rollouts in the native core",
                     where="environment.learners",
                     expected="plain layers with a Gaussian, on the CPU, without normalized observations",
-                    hint="--device cpu; docs/guides/train.md says what rollouts in the native core are for",
+                    hint="use --device cpu; docs/guides/train.md explains rollouts in the native core",
                 )
             return super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
         self.policy.set_training_mode(False)
@@ -102,7 +102,7 @@ class NativePPO(PPO):
             self._carry(policy, rollout, whose, log_probs)
         ends = [end for end in rollout.ends if end.step >= 0]
         if ends:
-            # Time is up, the path goes on: what would have followed counts as well.
+            # The time limit ended the episode, not the path: estimated later rewards count, too.
             terminal = self._values(np.stack([end.observation for end in ends]))
             for end, value in zip(ends, terminal, strict=True):
                 rewards[end.index, end.step] += self.gamma * value
@@ -110,8 +110,8 @@ class NativePPO(PPO):
         estimated = advantages(rewards, values, dones, whose, last_values, gamma=self.gamma, gae_lambda=self.gae_lambda)
 
         def spread(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            """Environments × samples as SB3's buffer has them, steps × rows; the order only means something to one
-            learner per path.
+            """Return environments × samples in the layout of SB3's buffer, steps × rows; the order has a meaning only
+            with one learner per path.
             """
             steps = array.reshape(count, -1, learners, *array.shape[2:]).swapaxes(0, 1)
             as_rows: npt.NDArray[Any] = steps.reshape(-1, rows, *array.shape[2:])
@@ -130,8 +130,8 @@ class NativePPO(PPO):
     def _carry(
         self, policy: GaussianPolicy, rollout: Rollout, learners: npt.NDArray[np.int64], log_probs: Floats
     ) -> None:
-        """Give decisions that an earlier policy took, and whose interval closed in this rollout, the probability that
-        they had then; and keep those of the decisions that are open now.
+        """Set the original probabilities of decisions that an earlier policy made and whose interval ended in this
+        rollout; and keep the probabilities of the decisions that are open now.
         """
         before, known = self._open, self._open_log_probs
         if before is None or known is None:
@@ -146,19 +146,19 @@ class NativePPO(PPO):
             if len(places):
                 log_probs[index, places[0]] = known[row]
             else:
-                now[row] = known[row]  # it is the same decision still
+                now[row] = known[row]  # still the same decision
         self._open, self._open_log_probs = rollout.open.copy(), now
 
     def extra_state(self) -> dict[str, Any]:
-        """Which learners have an open decision, and how probable it was; nothing where each path has one learner."""
+        """Return the learners' open decisions with their probabilities; empty with one learner per path."""
         return {} if self._open is None else {"open": self._open, "log_probs": self._open_log_probs}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from there."""
+        """Continue from the result of :meth:`extra_state`."""
         self._open, self._open_log_probs = state["open"], state["log_probs"]
 
     def _judged(self, policy: GaussianPolicy, observations: Floats, actions: Floats) -> tuple[Floats, Floats]:
-        """Values, and logarithms of probabilities: environments × samples each."""
+        """Return values, and logarithms of probabilities: environments × samples each."""
         shape = observations.shape[:2]
         flat = (torch.from_numpy(array.reshape(shape[0] * shape[1], -1)) for array in (observations, actions))
         judged = zip(*self._side_by_side(policy.judge, *flat), strict=True)
@@ -237,12 +237,12 @@ class NativePPO(PPO):
             record("train/clip_range_vf", loss.clip_value)
 
     def _side_by_side(self, work: Callable[..., T], *arrays: torch.Tensor, given: Sequence[Any] = ()) -> list[T]:
-        """Do equal parts of arrays side by side, in threads; the results are in the order of the parts.
+        """Process equal parts of arrays in parallel threads; the results are in the order of the parts.
 
         Args:
-            work: Gets a part of each array, and one of what is given.
-            *arrays: Of the same length.
-            given: One thing per part, or nothing.
+            work: Function of a part of each array, and of an element of ``given``.
+            *arrays: Arrays of the same length.
+            given: One element per part, or empty.
         """
         parts = [*zip(*(array.chunk(self.gradient_threads) for array in arrays), strict=True)]
         first, *others = [(*part, *given[place : place + 1]) for place, part in enumerate(parts)]
@@ -257,7 +257,7 @@ class NativePPO(PPO):
 
 
 def rolling_env(env: VecEnv) -> SB3LinkVecEnv | None:
-    """What takes whole rollouts for the environments of a learner, if anything does."""
+    """Return the part of a learner's environments that makes whole rollouts; None if there is none."""
     if isinstance(env, VecNormalize):
         return None if env.norm_obs else rolling_env(env.venv)
     return env if isinstance(env, SB3LinkVecEnv) and env.rolls else None
@@ -273,21 +273,21 @@ def advantages(
     gamma: float,
     gae_lambda: float,
 ) -> Floats:
-    """The advantage of every sample (Schulman et al., 2016), over later samples of the same learner and episode only.
+    """Return the advantage of every sample (Schulman et al., 2016), from later samples of its learner and episode.
 
-    Where each environment has one learner this is Stable-Baselines3's ``compute_returns_and_advantage``, to the bit.
+    With one learner per environment, this equals Stable-Baselines3's ``compute_returns_and_advantage`` bit by bit.
 
     Args:
-        rewards: Environments × samples; that of an episode's last includes what would have followed.
-        values: Of what each decision was taken on, of the same shape.
-        dones: Which samples were the last of their learner's episode, of the same shape.
-        learners: Whose each sample is, from 0, of the same shape.
-        last_values: Of what every learner decides on next, environments × learners.
+        rewards: Environments × samples; the last reward of an episode includes the value of later rewards.
+        values: Value of the observation of each decision, of the same shape.
+        dones: Whether each sample was the last of its learner's episode, of the same shape.
+        learners: Learner of each sample, from 0, of the same shape.
+        last_values: Value of the observation of every learner's next decision, environments × learners.
         gamma: Discount.
         gae_lambda: Weight of longer estimates.
 
     Returns:
-        Environments × samples.
+        Advantages, environments × samples.
     """
     found = np.zeros_like(rewards)
     following = last_values.copy()
@@ -307,15 +307,15 @@ class Samples(NamedTuple):
     """Decisions of a rollout; one row each."""
 
     table: torch.Tensor
-    """Observation, action, logarithm of its probability, return, value: next to each other, gathered in one go."""
+    """Columns: observation, action, logarithm of its probability, return, value; in one table for fast access."""
     advantages: torch.Tensor
-    """One column."""
+    """Advantages, one column."""
     features: int
-    """Of an observation."""
+    """Number of features of an observation."""
 
     @classmethod
     def of(cls, buffer: RolloutBuffer) -> Samples:
-        """All of SB3's buffer."""
+        """Return all samples of SB3's buffer."""
         names = "observations", "actions", "log_probs", "returns", "values", "advantages"
         flat = (torch.from_numpy(buffer.swap_and_flatten(getattr(buffer, name))) for name in names)
         *columns, gained = (array.reshape(len(array), -1) for array in flat)
@@ -323,13 +323,13 @@ class Samples(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """PPO's loss of a policy and a value function."""
+    """PPO's loss for a policy and a value function."""
 
     policy: GaussianPolicy
     clip: float
-    """Limit of the probability ratio's distance from 1."""
+    """Max distance of the probability ratio from 1."""
     clip_value: float | None
-    """Limit of the value's change."""
+    """Max change of the value."""
     ent_coef: float
     vf_coef: float
 
@@ -337,18 +337,18 @@ class Loss(NamedTuple):
     def gradient(
         self, samples: Samples, size: int, rows: torch.Tensor, gained: torch.Tensor, out: Gradient
     ) -> torch.Tensor:
-        """What a part of a batch adds to the gradient of the batch's mean loss.
+        """Compute the contribution of a part of a batch to the gradient of the batch's mean loss.
 
         Args:
-            samples: Of the rollout.
-            size: Of the batch.
-            rows: The part.
-            gained: Advantages of the part, standardized if they are to be; one column.
-            out: Is written.
+            samples: Samples of the rollout.
+            size: Size of the batch.
+            rows: Rows of the part.
+            gained: Advantages of the part, standardized if configured; one column.
+            out: Target of the gradient.
 
         Returns:
-            What the part adds to the means of the surrogate, the squared error of the value, the fraction that is
-            clipped, and the divergence from the old policy.
+            Contributions of the part to the means of the surrogate, the squared error of the value, the clipped
+            fraction, and the divergence from the old policy.
         """
         policy, features = self.policy, samples.features
         table = samples.table.index_select(0, rows)
@@ -365,7 +365,7 @@ class Loss(NamedTuple):
         ratio = log_ratio.exp()
         plain = gained * ratio
         clipped = gained * ratio.clamp(1 - self.clip, 1 + self.clip)
-        # Of the smaller of the two. Where that is the clipped one and differs, it does not move.
+        # Gradient of the smaller of the two. It is zero where the clipped one is smaller.
         by_log_prob = torch.where(plain <= clipped, plain, 0.0).mul_(-1 / size)
         torch.sum(by_log_prob * (squares - 1), 0, out=by_log_std)
         by_log_std.sub_(self.ent_coef * len(rows) / size)

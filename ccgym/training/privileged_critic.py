@@ -1,12 +1,12 @@
-"""A critic that sees the ground truth about the path, for a policy that does not.
+"""A critic that gets the ground truth about the path, for a policy that does not.
 
-An agent that observes only ratios, as Aurora does, cannot tell a fast link from a slow one, and its value function
-cannot either: whether an episode pays 0.5 or 4.5 per step is luck to it, and drowns what an action was worth. While a
-policy is trained the simulator knows the path, so the value function may as well (asymmetric actor-critic; Pinto et
-al., RSS 2018). The policy's inputs stay what they are, and only the policy is exported.
+An agent that observes only ratios, such as Aurora, cannot distinguish a fast link from a slow link, and neither can its
+value function: a reward of 0.5 or 4.5 per step then looks random, and hides the effect of an action. During training
+the simulator has the path's parameters, so the value function can use them (asymmetric actor-critic; Pinto et al., RSS
+2018). The policy's inputs do not change, and only the policy is exported.
 
-The ground truth travels at the end of the observation: :class:`PrivilegedEnv` appends it, and
-:class:`PrivilegedCriticPolicy` shows it to the value function alone.
+The ground truth is at the end of the observation: :class:`PrivilegedEnv` appends it, and
+:class:`PrivilegedCriticPolicy` passes it only to the value function.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ PRIVILEGED_FEATURES: Final = (
     "ln(pacing rate / link rate)",
     "ln(window / BDP)",
 )
-"""What is appended, in order: numbers of about one, 0 where something is unlimited or unknown."""
+"""The appended numbers, in order: their size is about one; 0 for unlimited or unknown values."""
 
 PACKET_BITS: Final = 12_000.0
 """Bits of a full packet on the wire."""
 _SPAN: Final = 20.0
-"""No appended number lies further from zero."""
+"""Max absolute value of the appended numbers."""
 _TINY: Final = 1e-9
 
 
 class PrivilegedEnv(TrainingEnv):
-    """Environments whose observations end with the ground truth about their paths; the arguments are the others'."""
+    """Environments whose observations end with the ground truth about their paths; arguments as in the base."""
 
     def __init__(self, *arguments: Any, **others: Any) -> None:
         super().__init__(*arguments, **others)
@@ -102,10 +102,10 @@ def _whole(observations: Floats, truth: Mapping[str, npt.NDArray[np.float64]]) -
 
 
 def privileged_features(state: Mapping[str, npt.NDArray[np.float64]]) -> Floats:
-    """The numbers of :data:`PRIVILEGED_FEATURES`, one row per environment.
+    """Return the numbers of :data:`PRIVILEGED_FEATURES`, one row per environment.
 
     Args:
-        state: Columns by name, as :meth:`ccgym.envs.SB3LinkVecEnv.privileged` gives them.
+        state: Columns by name, from :meth:`ccgym.envs.SB3LinkVecEnv.privileged`.
     """
     rate, rtt = state["link_rate_bps"], state["base_rtt_s"]
     pipe = np.maximum(rate * rtt / PACKET_BITS, 1.0)
@@ -126,13 +126,13 @@ def privileged_features(state: Mapping[str, npt.NDArray[np.float64]]) -> Floats:
 
 
 def _ln(ratio: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The logarithm; 0 of what is 0 or not finite."""
+    """Return the logarithm; 0 for values that are 0 or not finite."""
     known = np.isfinite(ratio) & (ratio > _TINY)
     return np.log(np.where(known, ratio, 1.0))
 
 
 class _Networks(nn.Module):
-    """Policy and value networks, of which only the second sees the whole observation."""
+    """Policy and value networks; only the value network gets the whole observation."""
 
     def __init__(self, actor_size: int, size: int, arch: Mapping[str, list[int]], activation: type[nn.Module]) -> None:
         super().__init__()
@@ -146,20 +146,20 @@ class _Networks(nn.Module):
         return self.forward_actor(features), self.forward_critic(features)
 
     def forward_actor(self, features: torch.Tensor) -> torch.Tensor:
-        """What the policy makes of its part."""
+        """Return the policy network's output for its part of the features."""
         return self.policy_net(features[:, : self.actor_size])  # type: ignore[no-any-return]
 
     def forward_critic(self, features: torch.Tensor) -> torch.Tensor:
-        """What the value function makes of all."""
+        """Return the value network's output for all features."""
         return self.value_net(features)  # type: ignore[no-any-return]
 
 
 class PrivilegedCriticPolicy(ActorCriticPolicy):
-    """SB3's policy with separate networks; the policy's does not see the last inputs, :data:`PRIVILEGED_FEATURES`."""
+    """SB3's policy with separate networks; the policy network does not get the last :data:`PRIVILEGED_FEATURES`."""
 
     @property
     def actor_size(self) -> int:
-        """Inputs that the policy sees: all there is once it is deployed."""
+        """Number of inputs of the policy network: all inputs of the deployed policy."""
         return int(np.prod(self.observation_space.shape or (0,))) - len(PRIVILEGED_FEATURES)
 
     @override
@@ -177,7 +177,7 @@ class PrivilegedCriticPolicy(ActorCriticPolicy):
         episode_start: npt.NDArray[Any] | None = None,
         deterministic: bool = False,
     ) -> tuple[npt.NDArray[Any], tuple[npt.NDArray[Any], ...] | None]:
-        """As SB3's; observations may come without the ground truth, which has no influence on actions."""
+        """Predict as in SB3; observations may lack the ground truth, which does not affect actions."""
         if isinstance(observation, np.ndarray) and observation.shape[-1] == self.actor_size:
             nothing = np.zeros((*observation.shape[:-1], len(PRIVILEGED_FEATURES)), dtype=observation.dtype)
             observation = np.concatenate([observation, nothing], axis=-1)

@@ -1,5 +1,5 @@
-"""What a person sees while training runs: a live line on a terminal, a line per evaluation everywhere; and how a person
-stops it: the first signal asks it to stop at the next update, the second at once."""
+"""Output during training: a live line on a terminal, and a line per evaluation everywhere. Stop requests: the first
+signal stops the training after the current update, the second one immediately."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class ProgressDisplay:
     """Shows progress on a console. Use it as a context manager.
 
     Args:
-        console: Where to show it; a bar only appears if it is a terminal.
-        steps: How many there are to take.
+        console: The console; a progress bar appears only on a terminal.
+        steps: Total number of steps.
     """
 
     def __init__(self, console: Console, steps: int) -> None:
@@ -53,25 +53,25 @@ class ProgressDisplay:
         self._bar.stop()
 
     def notice(self, text: str) -> None:
-        """Something that should be known, such as a damaged checkpoint."""
+        """Show a message to the user, such as a damaged checkpoint."""
         self.console.print(f"note: {text}", style="yellow", soft_wrap=True)
 
     def baselines(self, measured: Baselines) -> None:
-        """What the baselines reach."""
+        """Show the results of the baselines."""
         self._baselines = measured
         if measured.rewards:
             parts = [f"{name} {digits(reward)}" for name, reward in measured.rewards.items()]
             self.console.print(f"held-out paths, mean episode reward: {', '.join(parts)}", soft_wrap=True)
             if ORACLE in measured.rewards and not measured.oracle_bounds:
-                self.notice("here the oracle, which fills its link, is not the maximum: no fractions of it are shown")
+                self.notice("here the oracle, which fills its link, is not the maximum: fractions of it are not shown")
 
     def update(self, step: int, reward: float | None, steps_per_second: float) -> None:
-        """An update is done.
+        """Show a finished update.
 
         Args:
             step: Decisions so far, over all runs of a resumed training.
-            reward: Mean reward of recent training episodes, exploration included; None before the first one's end.
-            steps_per_second: Of this update, environments and learning together.
+            reward: Mean reward of recent training episodes, exploration included; None before the first episode's end.
+            steps_per_second: Steps per second of this update, environments and learning together.
         """
         parts = [f"{_count(step)} steps", f"{_count(steps_per_second)}/s"]
         if reward is not None:
@@ -81,7 +81,7 @@ class ProgressDisplay:
         self._bar.update(self._task, completed=min(step, self._steps), note="  ".join(parts))
 
     def evaluation(self, step: int, result: EvaluationResult, *, best: bool) -> None:
-        """An evaluation is done."""
+        """Show a finished evaluation."""
         reward = result.mean_reward
         if best:
             self._best = reward
@@ -115,7 +115,7 @@ def _count(number: float) -> str:
 
 
 def digits(reward: float) -> str:
-    """A reward with the digits that show progress: four that count, and one after the point at least."""
+    """Return a reward with four significant digits, and at least one digit after the decimal point."""
     magnitude = math.floor(math.log10(abs(reward))) if reward and math.isfinite(reward) else 0
     return f"{reward:.{min(6, max(1, 3 - magnitude))}f}"
 
@@ -124,12 +124,12 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopRequest:
-    """While this context manager is active, SIGINT and SIGTERM are requests instead of killing the process.
+    """A context manager in which SIGINT and SIGTERM are stop requests instead of killing the process.
 
-    Signals are the main thread's; in any other thread nothing is changed.
+    Only the main thread gets signals; in any other thread, nothing changes.
 
     Args:
-        say: Shows a line to the user.
+        say: Function that shows a line to the user.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -148,11 +148,11 @@ class StopRequest:
         self._before = {}
 
     def requested(self) -> bool:
-        """Whether one has come."""
+        """Return whether a stop was requested."""
         return self._wanted
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self._wanted:
             raise KeyboardInterrupt
         self._wanted = True
-        self._say(f"{signal.Signals(number).name}: stopping after this update; a second one stops at once")
+        self._say(f"{signal.Signals(number).name}: stopping after this update; a second signal stops immediately")

@@ -1,22 +1,21 @@
-"""A run directory: everything about one training run, so that it can be resumed, evaluated and repeated.
+"""A run directory: all files of one training run, so that it can be resumed, evaluated and repeated.
 
 ======================  ============================================================================
-``config.yaml``         the configuration with every default spelled out; ``ccgym train`` takes it back
+``config.yaml``         the configuration with all defaults; ``ccgym train`` accepts it
 ``command.txt``         the command line
 ``versions.json``       ccgym, torch, SB3, Python, commit, machine
-``seeds.json``          the root seed and the streams that come from it
-``baselines.json``      what the baselines reach on the held-out paths
+``seeds.json``          the root seed and the seeds of the streams derived from it
+``baselines.json``      results of the baselines on the held-out paths
 ``progress.csv``        one row per update
-``evaluations.csv``     one row per evaluation; ``evaluations.npz`` is the same as SB3 writes it
-``curriculum.csv``      one row per point that a curriculum had measured (``gap_search``, ``gap_bins``)
+``evaluations.csv``     one row per evaluation; ``evaluations.npz`` is the same in SB3's format
+``curriculum.csv``      one row per measured point of a curriculum (``gap_search``, ``gap_bins``)
 ``events.out.tfevents…``  for TensorBoard
-``checkpoints/``        the last few; ``latest`` holds the newest one's name
+``checkpoints/``        the latest checkpoints; ``latest`` contains the name of the newest one
 ``best/``               the model of the best evaluation: ``model.zip``, ``vecnormalize.pkl``, ``model.json``
 ``final/``              the model at the end, in the same form
 ======================  ============================================================================
 
-Only one process may train in a directory: it holds a lock that the kernel takes back when the process ends, however
-that happens.
+Only one process may train in a directory: it holds a lock, which the kernel releases when the process ends in any way.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ from ccgym.evaluation.provenance import versions
 from ccgym.files import UnreadableError, atomic_write, read_json
 
 RUNS: Final = "runs"
-"""Directory of run directories."""
+"""Parent directory of run directories."""
 PACKAGES: Final = ("torch", "stable_baselines3", "sb3_contrib", "scikit_learn", "tensorboard", "gymnasium", "pydantic")
 
 
 class RunDirectory:
-    """A run directory. As a context manager it holds the lock."""
+    """A run directory. As a context manager, it holds the lock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -69,7 +68,7 @@ class RunDirectory:
             self._lock = None
 
     def claim(self, config: str, seeds: dict[str, int], command: Sequence[str]) -> None:
-        """Begin a new run here.
+        """Begin a new run in this directory.
 
         Args:
             config: The resolved configuration.
@@ -77,7 +76,7 @@ class RunDirectory:
             command: The command line, word by word.
 
         Raises:
-            ResultsError: A run is here already.
+            ResultsError: There is a run in the directory already.
         """
         if self.config.exists():
             raise ResultsError(
@@ -89,11 +88,11 @@ class RunDirectory:
             )
         self.note_start(command)
         atomic_write(self.path / MARKERS["training"][0], _json(seeds))
-        # The last one: with it there is a run.
+        # The last file: it marks the directory as a run.
         atomic_write(self.config, config)
 
     def note_start(self, command: Sequence[str]) -> None:
-        """Record what trains from here on: once for the run, and again whenever it is resumed."""
+        """Record command and versions: at the start of the run, and at each resumption."""
         with_command = self.path / "command.txt"
         before = with_command.read_text(encoding="utf-8") if with_command.exists() else ""
         atomic_write(with_command, f"{before}{shlex.join(command)}\n")
@@ -103,7 +102,7 @@ class RunDirectory:
         """Read one of the JSON files.
 
         Raises:
-            ResultsError: It is missing or damaged.
+            ResultsError: The file is missing or damaged.
         """
         try:
             content = read_json(file)
@@ -116,7 +115,7 @@ class RunDirectory:
 
 
 def new_run_directory(name: str, seed: int) -> Path:
-    """A directory that does not exist yet: ``runs/<name>-<seed>-<n>``."""
+    """Return a directory that does not exist yet: ``runs/<name>-<seed>-<n>``."""
     pattern = re.compile(re.escape(f"{name}-{seed}-") + r"(\d{1,9})")
     root = Path(RUNS)
     taken = [int(match[1]) for entry in root.glob("*") if (match := pattern.fullmatch(entry.name))]
@@ -124,10 +123,10 @@ def new_run_directory(name: str, seed: int) -> Path:
 
 
 def open_run(path: Path) -> RunDirectory:
-    """The directory of a run that was begun before.
+    """Return the directory of an existing run.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: There is no such run.
     """
     run = RunDirectory(path)
     if not run.config.is_file():
@@ -139,7 +138,7 @@ def open_run(path: Path) -> RunDirectory:
 
 
 def environment() -> dict[str, Any]:
-    """Versions and machine of this process."""
+    """Return versions and machine of this process."""
     from importlib.metadata import PackageNotFoundError, version
 
     found = versions()

@@ -1,4 +1,4 @@
-"""A training under way, as what happens between its updates sees it."""
+"""A running training, in the form that callbacks between its updates use."""
 
 from __future__ import annotations
 
@@ -22,66 +22,66 @@ if TYPE_CHECKING:
 
 @dataclass
 class Spent:
-    """Where the time of an update went, or that of a whole training."""
+    """Time of an update, or of a whole training, by part."""
 
     steps: int = 0
-    """Decisions taken."""
+    """Number of decisions."""
     total_s: float = 0.0
-    """Wall time of rollouts and learning."""
+    """Wall time of rollouts and learning, seconds."""
     environment_s: float = 0.0
-    """Of that, inside the environments."""
+    """Part of this time in the environments, seconds."""
     learning_s: float = 0.0
-    """Of that, in gradient steps."""
+    """Part of this time in gradient steps, seconds."""
 
     def shares(self) -> dict[str, float]:
-        """Fractions of the wall time: ``environment``, ``learner``, and ``rest``: choosing actions and copying."""
+        """Return fractions of the wall time: ``environment``, ``learner``, and ``rest`` (choice of actions, copies)."""
         total = max(self.total_s, 1e-9)
         environment, learner = self.environment_s / total, self.learning_s / total
         return {"environment": environment, "learner": learner, "rest": max(0.0, 1.0 - environment - learner)}
 
     def add(self, other: Spent) -> None:
-        """Count another update."""
+        """Add another update."""
         for name, value in vars(other).items():
             setattr(self, name, getattr(self, name) + value)
 
 
 class Session:
-    """What a training consists of; :class:`ccgym.training.trainer.Trainer` moves it on."""
+    """The parts of a training; :class:`ccgym.training.trainer.Trainer` runs it."""
 
     config: TrainConfig
     run: RunDirectory
-    """Where; its lock is held."""
+    """The run directory; its lock is held."""
     display: ProgressDisplay
     environments: Environments
-    """Where environments come from, such as those of evaluations."""
+    """Factory of environments, for example for evaluations."""
     rollouts: TrainingEnv
-    """The environments that are learned in."""
+    """The training environments."""
     env: VecEnv
-    """The same behind the normalizer, if there is one."""
+    """The training environments with the normalizer, if there is one."""
     model: OnPolicyAlgorithm
     normalizer: VecNormalize | None
     events: SummaryWriter
-    """Takes what the model's logger does not: text and pictures, for TensorBoard."""
+    """Writer of texts and pictures for TensorBoard, which the model's logger does not support."""
     spent: Spent
-    """By the latest update."""
+    """Time of the latest update."""
     step = 0
     """Decisions so far."""
     resumed = False
     """Whether this run continues from a checkpoint."""
     is_new = True
-    """Whether nothing was recorded of it yet: the first checkpoint is from before that."""
+    """Whether nothing of the run was recorded yet: the first checkpoint is written before."""
 
     def begin_episodes(self) -> None:
-        """Begin an episode in every environment that is learned in."""
+        """Begin an episode in every training environment."""
         self.model._last_obs = self.env.reset()  # type: ignore[assignment]
         self.model._last_episode_starts = np.ones(self.env.num_envs, dtype=bool)
 
 
 class Callback:
-    """Does something between updates. What it records with ``training.model.logger`` goes to CSV and TensorBoard."""
+    """An action between updates. Its records with ``training.model.logger`` go to CSV and TensorBoard."""
 
     def on_start(self, training: Session) -> None:
-        """Before the first update, or the first one after a resume."""
+        """Run before the first update, or before the first update after a resumption."""
 
     def on_update(self, training: Session, *, last: bool) -> None:
-        """After an update, before its row is written; ``last``: whether training has reached its end."""
+        """Run after an update, before its row is written; ``last``: whether the training has reached its end."""

@@ -1,4 +1,4 @@
-"""Random streams: one root seed, and from it a seed per name; the state of every generator, taken and given back."""
+"""Random streams: one root seed, and a seed per name derived from it; capture and restore of all generators."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 import torch
 
 STREAMS: Final = ("model", "environment")
-"""Streams of a training run: initial weights, exploration and batches; and paths."""
+"""Streams of a training run: ``model`` for initial weights, exploration and batches; ``environment`` for paths."""
 
 
 def stream_seed(root: int, name: str) -> int:
-    """The seed of a named stream, below 2^31.
+    """Return the seed of a named stream, below 2^31.
 
     Args:
         root: The root seed.
@@ -25,7 +25,7 @@ def stream_seed(root: int, name: str) -> int:
 
 
 def capture_generators() -> dict[str, Any]:
-    """The state of Python's, numpy's and torch's global generators, in types that ``torch.load`` reads safely."""
+    """Return the state of Python's, numpy's and torch's global generators, in types that ``torch.load`` accepts."""
     legacy: Any = np.random.get_state()  # noqa: NPY002 (SB3 draws its batches from it)
     kind, keys, position, has_gauss, cached = legacy
     state: dict[str, Any] = {
@@ -39,7 +39,7 @@ def capture_generators() -> dict[str, Any]:
 
 
 def restore_generators(state: dict[str, Any]) -> None:
-    """Give the global generators the state that :func:`capture_generators` took."""
+    """Restore the state of the global generators from :func:`capture_generators`."""
     version, internal, gauss = state["python"]
     random.setstate((version, tuple(internal), gauss))
     kind, keys, position, has_gauss, cached = state["numpy"]
@@ -51,7 +51,7 @@ def restore_generators(state: dict[str, Any]) -> None:
 
 @contextmanager
 def generators_kept() -> Iterator[None]:
-    """Within this context the global generators may be seeded and drawn from; afterward they go on as before."""
+    """Allow seeding and use of the global generators within this context; afterward, restore their state."""
     kept = capture_generators()
     try:
         yield

@@ -1,10 +1,10 @@
-"""A trained policy as torch has it, evaluated in two ways.
+"""A trained policy in torch, evaluated in two ways.
 
-*As trained* is SB3's own forward pass in float32, behind the normalization that training used. *Exactly* is the same
-network with every weight widened to float64, its answer rounded to float32 at the end. Sums of float32 come out
-differently from one library to the next, and a control loop makes much of little; float64 sums differ too, but some
-nine digits below what a float32 can show, so that two programs that evaluate the network exactly take the same
-decisions. The exported graph does (:mod:`ccgym.training.onnx_graph`).
+*As trained* is SB3's forward pass in float32, after the normalization of the training. *Exactly* is the same network
+with all weights in float64, and the output rounded to float32 at the end. Sums of float32 differ between libraries, and
+a control loop amplifies small differences. Sums of float64 differ, too, but about nine digits below the precision of
+float32, so that two programs that evaluate the network exactly make the same decisions. The exported graph evaluates
+exactly (:mod:`ccgym.training.onnx_graph`).
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Normalizer:
     deviation: npt.NDArray[np.float64]
     """Standard deviation of each feature; never zero."""
     clip: float
-    """Limit of the outcome, both ways."""
+    """Max absolute value of the result."""
 
     @classmethod
     def of(cls, statistics: Mapping[str, Any]) -> Normalizer:
-        """From what :func:`ccgym.training.normalizer.observation_statistics` gives."""
+        """Return a normalizer from the result of :func:`ccgym.training.normalizer.observation_statistics`."""
         variance = np.array(statistics["variance"], dtype=np.float64)
         return cls(
             mean=np.array(statistics["mean"], dtype=np.float64),
@@ -56,13 +56,13 @@ class Normalizer:
         )
 
     def __call__(self, observations: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """Normalize, in float64."""
+        """Normalize observations, in float64."""
         centered = observations.astype(np.float64) - self.mean
         return np.clip(centered / self.deviation, -self.clip, self.clip)
 
 
 class Exportable(Protocol):
-    """The deterministic part of a trained policy, be it a network of torch, a tree, or a network of others."""
+    """The deterministic part of a trained policy: a network of torch, a tree, or an external network."""
 
     @property
     def shape(self) -> NetworkShape:
@@ -73,24 +73,24 @@ class Exportable(Protocol):
         """Minimum and maximum of the action; None if it is discrete, or if the network does not limit it."""
 
     def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
-        """Actions, or scores of a discrete policy, one row per flow, as the exported file gives them; and the state."""
+        """Return actions, or scores of a discrete policy, one row per flow, as in the exported file; and the state."""
 
     def decide_as_trained(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
-        """The same as in training."""
+        """Return the same as :meth:`decide`, evaluated as in training."""
 
     def onnx(self, name: str) -> bytes:
-        """The file ``NAME.onnx``; equal policies give equal bytes."""
+        """Return the file ``NAME.onnx``; equal policies give equal bytes."""
 
 
 def exportable(policy: BasePolicy, statistics: Mapping[str, Any] | None) -> Exportable:
-    """The policy of a model of SB3.
+    """Return the exportable form of an SB3 model's policy.
 
     Args:
         policy: SB3's policy.
-        statistics: How features are normalized: see :func:`ccgym.training.normalizer.observation_statistics`.
+        statistics: Normalization of features: see :func:`ccgym.training.normalizer.observation_statistics`.
 
     Raises:
-        ConfigError: It has parts that cannot be exported.
+        ConfigError: The policy has parts that cannot be exported.
     """
     if isinstance(policy, TreePolicy):
         return policy
@@ -98,23 +98,23 @@ def exportable(policy: BasePolicy, statistics: Mapping[str, Any] | None) -> Expo
 
 
 class TorchPolicy:
-    """The deterministic part of a trained policy: features in, action out, a state between if it is recurrent.
+    """The deterministic part of a trained policy: features in, action out, and a state if the policy is recurrent.
 
-    Actions are the mean of the Gaussian, clipped to the box as SB3's ``predict`` clips them. Of a discrete policy they
-    are the scores, of which the largest wins. The state is ``[h | c]`` layer by layer, float32 between decisions.
+    Actions are the mean of the Gaussian, clipped to the box as in SB3's ``predict``. For a discrete policy, they are
+    the scores, of which the largest wins. The state is ``[h | c]`` layer by layer, float32 between decisions.
 
     Args:
         policy: SB3's policy.
-        normalizer: Normalization of the features; None where there was none.
+        normalizer: Normalization of the features; None without normalization.
 
     Raises:
-        ConfigError: It has parts that cannot be exported.
+        ConfigError: The policy has parts that cannot be exported.
     """
 
     def __init__(self, policy: BasePolicy, normalizer: Normalizer | None = None) -> None:
         self._require_exportable(policy)
         self.normalizer = normalizer
-        # The distribution that a policy in training drew from last hangs on a graph, which cannot be copied.
+        # The latest distribution of a policy in training is part of a graph, which cannot be copied.
         latest = getattr(policy, "action_dist", None)
         self._policy = copy.deepcopy(policy, {id(latest): copy.copy(latest)}).to("cpu")
         self._policy.set_training_mode(False)
@@ -136,7 +136,7 @@ class TorchPolicy:
             raise ConfigError(
                 "shape-mismatch",
                 f"statistics of {normalizer.mean.size} features",
-                expected=f"{size}, as the policy has inputs",
+                expected=f"{size}, the number of the policy's inputs",
             )
         self.shape = NetworkShape(
             kind="mlp" if self.lstm is None else "lstm",
@@ -190,7 +190,7 @@ class TorchPolicy:
         return values.astype(np.float32), after
 
     def onnx(self, name: str) -> bytes:
-        """The file ``NAME.onnx``; equal policies give equal bytes."""
+        """Return the file ``NAME.onnx``; equal policies give equal bytes."""
         graph = Graph()
         value = graph.add("Cast", "observation", to=TensorProto.DOUBLE)
         if self.normalizer is not None:
@@ -207,7 +207,7 @@ class TorchPolicy:
         return content(graph.finished(name, self.shape, [("", OPSET)]), full_check=True)
 
     def _layers(self, policy: Any) -> list[nn.Module]:
-        """From features, or what the memory makes of them, to actions."""
+        """Return the layers from features, or from the LSTM's output, to actions."""
         return [*policy.mlp_extractor.policy_net, policy.action_net]
 
     def _require_exportable(self, policy: BasePolicy) -> None:
@@ -215,13 +215,13 @@ class TorchPolicy:
             raise cannot_export(f"a policy {type(policy).__name__}", "one of PPO, A2C, SAC, TD3, DDPG or RecurrentPPO")
         require_plain(policy, policy.features_extractor)
         if policy.squash_output:
-            raise cannot_export("a squashed action", "one that is clipped (squash_output: false)")
+            raise cannot_export("a squashed action", "a clipped action (squash_output: false)")
         lstm = getattr(policy, "lstm_actor", None)
         if lstm is not None and (lstm.bidirectional or lstm.proj_size or not lstm.bias or lstm.batch_first):
-            raise cannot_export(f"the LSTM {lstm}", "a plain one: biases, one direction, no projection")
+            raise cannot_export(f"the LSTM {lstm}", "a plain LSTM: biases, one direction, no projection")
 
     def _unpack(self, state: Floats | None, count: int, kind: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-        """The state as torch's LSTM has it: h and c, (layers, flows, units) each."""
+        """Return the state in the form of torch's LSTM: h and c, (layers, flows, units) each."""
         assert self.lstm is not None
         size = (count, self.lstm.num_layers, 2, self.lstm.hidden_size)
         whole = torch.zeros(size, dtype=kind) if state is None else torch.from_numpy(state).to(kind).reshape(size)
@@ -230,7 +230,7 @@ class TorchPolicy:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Within this context torch uses one thread: for a single row, waiting for a second one is most of the time."""
+    """Let torch use one thread within this context: for a single row, a second thread costs more than it saves."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -240,22 +240,22 @@ def one_thread() -> Iterator[None]:
 
 
 def require_plain(policy: BasePolicy, extractor: object) -> None:
-    """Raise :class:`ConfigError` unless a vector of features goes in as it is, and a vector or a choice comes out."""
+    """Raise :class:`ConfigError` unless the input is a plain feature vector, and the output a vector or a choice."""
     inputs, outputs = policy.observation_space, policy.action_space
     if not isinstance(inputs, spaces.Box) or len(inputs.shape) != 1:
         raise cannot_export(f"observations {shown(inputs)}", "a vector of features")
     if not isinstance(extractor, FlattenExtractor):
-        raise cannot_export(f"a {type(extractor).__name__} before the layers", "nothing there")
+        raise cannot_export(f"a {type(extractor).__name__} before the layers", "no such part")
     if not isinstance(outputs, spaces.Discrete) and not (isinstance(outputs, spaces.Box) and len(outputs.shape) == 1):
         raise cannot_export(f"actions {shown(outputs)}", "a vector of numbers, or one of several operations")
 
 
 def cannot_export(found: str, expected: str) -> ConfigError:
-    """The error of a part that has no graph."""
+    """Return the error of a part that has no graph."""
     return ConfigError("policy-unsuitable", f"{found} cannot be exported", expected=expected)
 
 
 def _pack(hidden: torch.Tensor, cell: torch.Tensor) -> Floats:
-    """``[h | c]`` layer by layer, one row per flow."""
+    """Return ``[h | c]`` layer by layer, one row per flow."""
     both = torch.stack((hidden, cell), dim=1).permute(2, 0, 1, 3)
     return both.reshape(both.shape[0], -1).numpy().astype(np.float32)

@@ -1,12 +1,12 @@
-"""Training: rollout, update, evaluation, checkpoint, again; from the beginning or from where a killed run stopped.
+"""The training loop: rollout, update, evaluation, checkpoint; from the beginning, or from where a killed run stopped.
 
-A run that was killed at any moment and resumed gives the same weights and the same curve as one that was not. For
-that, a checkpoint holds all that the next update depends on: policy, optimizer, normalizer, counters, every random
-generator, a recurrent policy's state, and the environments. The last are not stored but repeated: each environment's
-random stream as it was before its present episode, and the decisions since. The simulator does not forget what it did
-from the same seed, so restoring takes as long as the longest episode under way.
+A run that was killed at any time and resumed gives the same weights and the same curve as an uninterrupted run. For
+this, a checkpoint contains all data that the next update needs: policy, optimizer, normalizer, counters, all random
+generators, a recurrent policy's state, and the environments. Environments are not stored but repeated: the checkpoint
+has each environment's random stream before its current episode, and the decisions since. The simulator gives the same
+results from the same seed; restoring takes as long as the longest unfinished episode.
 
-Only what is measured with a clock differs: columns and tags ``time/`` and ``sys/``.
+Only clock measurements differ: columns and tags ``time/`` and ``sys/``.
 """
 
 from __future__ import annotations
@@ -54,42 +54,42 @@ from ccgym.training.session import Callback, Session, Spent
 from ccgym.training.streams import STREAMS, capture_generators, restore_generators, stream_seed
 
 CHECKPOINT_S: Final = 60.0
-"""The first update that ends so long after a checkpoint is followed by one, seconds of wall time."""
+"""Wall time after a checkpoint, seconds: the first update that ends later is followed by a checkpoint."""
 _RECENT_EPISODES: Final = 100
-"""Episodes that ``rollout/ep_rew_mean`` is the mean of."""
+"""Number of episodes in the mean ``rollout/ep_rew_mean``."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended."""
+    """The outcome of a run."""
 
     run_dir: Path
     step: int
-    """Decisions taken."""
+    """Number of decisions."""
     stopped: bool
-    """Whether a signal ended it early; then it can be resumed."""
+    """Whether a signal ended the run early; then it can be resumed."""
     seconds: float
-    """Wall time of training, over all runs of a resumed training."""
+    """Wall time of training, over all runs of a resumed training, seconds."""
     shares: dict[str, float]
-    """Where the time of its updates went: see :meth:`Spent.shares`."""
+    """Fractions of the updates' time: see :meth:`Spent.shares`."""
     weights_sha256: str
     best_step: int | None
     best_reward: float | None
-    """Its mean episode reward."""
+    """Mean episode reward of the best model."""
     best_fraction: float | None
-    """The same as a fraction of the oracle's; None where that is not the maximum."""
+    """This reward as a fraction of the oracle's; None if the oracle's is not the maximum."""
 
 
 class Trainer(Session):
     """One run of training.
 
     Args:
-        config: What to train.
-        run: Where; its lock is held.
-        display: Shows how it goes.
+        config: Configuration of the training.
+        run: Run directory; its lock is held.
+        display: Display of the progress.
         device: See :func:`ccgym.training.model.choose_device`.
-        environments: Where the environments come from, if not from the configuration.
-        clock: Seconds of wall time; what it says decides only when checkpoints are written.
+        environments: Factory of the environments; by default the configuration's.
+        clock: Function that returns seconds of wall time; it only decides when checkpoints are written.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Trainer(Session):
         self.seconds = 0.0
         self.spent = Spent()
         self.spent_in_all = Spent()
-        """By all updates, over all runs of a resumed training."""
+        """Time of all updates, over all runs of a resumed training."""
         self.completed = False
         self.evaluation = EvaluationCallback()
         self.callbacks: tuple[Callback, ...] = (
@@ -120,15 +120,15 @@ class Trainer(Session):
         )  # fmt: skip
 
     def train(self, *, resume: bool, command: Sequence[str] = ()) -> Outcome:
-        """Train to the end, to the time limit, or until a signal comes.
+        """Train to the end, to the time limit, or until a signal.
 
         Args:
             resume: Whether to continue from the newest intact checkpoint.
             command: The command line of a resumption, for the record.
 
         Raises:
-            ResultsError: There is none, or it was trained with another configuration.
-            PlatformError: The disk is full; earlier checkpoints are untouched.
+            ResultsError: There is no checkpoint, or it was trained with another configuration.
+            PlatformError: The disk is full; earlier checkpoints stay unchanged.
             SimulationError: Learning diverged.
         """
         set_up_torch(self.config.training.torch_threads)
@@ -143,7 +143,7 @@ class Trainer(Session):
                 self._build(checkpoint, stack)
                 self._loop(stack.enter_context(StopRequest(self.display.notice)))
         except OSError as error:
-            # Tables and event files are written as training goes, by us and by TensorBoard.
+            # Tables and event files are written during training, by ccgym and by TensorBoard.
             raise disk_error(error, self.run.path) from None
         best, baselines = self.evaluation.best, self.evaluation.baselines
         return Outcome(
@@ -169,7 +169,7 @@ class Trainer(Session):
             self.evaluation.restore(checkpoint.state["callbacks"]["evaluation"])
             self.is_new = self.evaluation.evaluated_at < 0
             if self.is_new:
-                resume_at = -1  # rows of step 0 come again
+                resume_at = -1  # rows of step 0 are repeated
         self.rollouts = self.environments.training()
         self.env = normalized(self.rollouts, config.algorithm)
         stack.callback(self.env.close)
@@ -178,11 +178,11 @@ class Trainer(Session):
         logger, self.events = make_logger(Table(self.run.progress, resume_at), self.run.path, resume_at)
         stack.callback(self.events.close)
         self.model.set_logger(logger)
-        # What SB3's learn() sets up; the loop itself is ours, so that it can stop and continue between any two updates.
+        # The setup of SB3's learn(); the loop is ccgym's, so that it can stop and continue between any two updates.
         self.model.ep_info_buffer = deque(maxlen=_RECENT_EPISODES)
         self.model.ep_success_buffer = deque(maxlen=_RECENT_EPISODES)
         self.model._total_timesteps = config.training.steps
-        self._silent = CallbackList([])  # what SB3's rollouts call
+        self._silent = CallbackList([])  # SB3's rollouts call it
         self._silent.init_callback(self.model)
         if checkpoint is None:
             if config.training.start_from is not None:
@@ -229,13 +229,13 @@ class Trainer(Session):
         self.completed = last
 
     def is_finished(self) -> bool:
-        """Whether all steps are taken, or the time is up."""
+        """Return whether all steps are done, or the time is up."""
         training = self.config.training
         limit = math.inf if training.time_limit is None else training.time_limit / 1e9
         return self.step >= training.steps or self.seconds >= limit
 
     def _update(self) -> None:
-        """Take decisions with the present policy, then learn from them."""
+        """Make decisions with the current policy, then learn from them."""
         model, spent = self.model, Spent()
         self.rollouts.seconds = 0.0
         began = time.perf_counter()
@@ -248,7 +248,7 @@ class Trainer(Session):
             model._update_current_progress_remaining(model.num_timesteps, self.config.training.steps)
             model.train()
         except ValueError as error:
-            # What torch's distributions say to infinite, absent or zero parameters.
+            # Errors of torch's distributions for infinite, missing or zero parameters.
             if str(error).startswith("Expected parameter"):
                 raise self._diverged() from None
             raise
@@ -264,13 +264,13 @@ class Trainer(Session):
         self.updates += 1
 
     def _diverged(self) -> SimulationError:
-        """Such weights are not worth a checkpoint."""
+        """Return the error of diverged weights, for which no checkpoint is written."""
         return SimulationError(
             "learning-diverged",
             f"learning has diverged after {self.step:,} steps: the policy's weights are not finite",
             where=str(self.run.path),
             expected="finite weights",
-            hint="lower algorithm.learning_rate or algorithm.max_grad_norm; the last checkpoint is from before",
+            hint="lower algorithm.learning_rate or algorithm.max_grad_norm; the last checkpoint is still valid",
         )
 
     # --- Checkpoints --------------------------------------------------------------------------------------------------
@@ -301,8 +301,8 @@ class Trainer(Session):
                 "checkpoint-damaged",
                 what_is_damaged(error),
                 where=str(self.run.checkpoints / f"step_{checkpoint.step}" / MODEL),
-                expected="weights as `ccgym train` wrote them",
-                hint="remove this checkpoint, and the one before it is continued",
+                expected="weights that `ccgym train` wrote",
+                hint="remove this checkpoint to continue from the one before it",
             ) from None
         self.step = model.num_timesteps = checkpoint.step
         self.updates, self.seconds = state["updates"], state["seconds"]
@@ -313,16 +313,16 @@ class Trainer(Session):
         if seen is not None and self.normalizer is not None:
             seen = self.normalizer.normalize_obs(seen)
         if seen is None:
-            self.display.notice("episodes on real paths do not come back; new ones begin")
+            self.display.notice("episodes on real paths cannot be restored; new episodes begin")
         elif not np.array_equal(seen, model._last_obs):  # type: ignore[arg-type]
             raise ResultsError(
                 "resume-changed",
-                "the environments no longer do what they did when the checkpoint was written",
+                "the environments behave differently than when the checkpoint was written",
                 where=str(self.run.path),
                 expected="the same simulator, configuration and traces",
                 hint="resume with the version of ccgym in versions.json, or start a new run",
             )
-        # Last: nothing after this may draw.
+        # The last step: nothing after this may use the generators.
         restore_generators(state["generators"])
 
 
@@ -338,9 +338,9 @@ def train(
     """Train in a directory, new or resumed.
 
     Args:
-        config: What to train; for a resumed run, that of the directory.
+        config: Configuration of the training; for a resumed run, the configuration in the directory.
         run_dir: The run directory.
-        display: Shows how it goes.
+        display: Display of the progress.
         resume: Whether to continue the run in the directory.
         device: ``auto``, ``cpu``, ``cuda`` …
         command: The command line, for the record.
@@ -348,7 +348,7 @@ def train(
     Raises:
         ConfigError: The device, or something in the configuration, cannot be used.
         ResultsError: Another process trains there, a run exists already, or there is nothing to resume.
-        PlatformError: The disk is full or cannot be written; earlier checkpoints are untouched.
+        PlatformError: The disk is full or cannot be written; earlier checkpoints stay unchanged.
     """
     # Before anything is written.
     device = choose_device(device, config.algorithm)

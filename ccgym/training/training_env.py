@@ -1,8 +1,8 @@
-"""The environments that are learned from: they can be captured in the middle of their episodes, and brought back.
+"""The training environments: they can be captured in the middle of their episodes, and restored.
 
-Flows of the episodes to come may be steered by the policy as it was some time ago. A policy that is kept is exported in
-memory: the flows that it steers are those of any exported policy. What the episodes under way and to come need is part
-of checkpoints, network by network.
+Flows of later episodes may be controlled by earlier states of the policy. A kept policy is exported in memory: it
+controls its flows like any exported policy. The networks that current and later episodes need are part of
+checkpoints.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ else:
 
 
 def _timed(name: str) -> Any:
-    """The method of that name, whose time counts as spent in the environments."""
+    """Return the method of this name; its time counts as time in the environments."""
 
     def method(self: Resumable, *arguments: Any) -> Any:
         began = time.perf_counter()
@@ -44,18 +44,18 @@ def _timed(name: str) -> Any:
 
 
 class Resumable(_Base):
-    """What makes training environments of others, named behind it among the bases: they measure their own time, move
-    along a curriculum, and go into checkpoints.
+    """Mixin that turns environments, named after it among the bases, into training environments: they measure their
+    time, follow a curriculum, and can be stored in checkpoints.
     """
 
     seconds = 0.0
-    """Time spent in the environments since it was last set to zero."""
+    """Time spent in the environments since the last reset of this number to zero, seconds."""
     paused = False
-    """Whether nothing runs: :meth:`reset` must come before the next step."""
+    """Whether no episode runs: :meth:`reset` is required before the next step."""
     curriculum: Curriculum | None = None
-    """The one that it follows, if it does."""
+    """The curriculum, if there is one."""
     earlier: PastPolicies | None = None
-    """Where the policies of earlier selves are kept, if it has such flows."""
+    """The policies of earlier selves, if there are such flows."""
     _progress = 0.0
 
     step_wait, rollout, labels, label_distances = map(_timed, ("step_wait", "rollout", "labels", "label_distances"))
@@ -67,24 +67,24 @@ class Resumable(_Base):
         return observations
 
     def pause(self) -> None:
-        """A rollout is over. Real paths would run on under the last decision, so their episodes end with it."""
+        """End a rollout. Real paths would continue with the last decision, so their episodes end with the rollout."""
         if self.missed_deadlines is not None:
             self.close()
             self.paused = True
 
     def set_progress(self, progress: float) -> None:
-        """Move the curriculum on; ``progress``: fraction of the training that is done, 0 to 1."""
+        """Advance the curriculum; ``progress``: finished fraction of the training, 0 to 1."""
         self._progress = progress
         super().set_progress(progress)
 
     def add_past(self, new: PastPolicy) -> None:
-        """Let flows of earlier selves in the episodes to come draw this policy, too."""
+        """Let flows of earlier selves in later episodes draw this policy, too."""
         assert self.earlier is not None
         self.earlier.add(new, self.uses)
         self.set_earlier(self.earlier.policies, self.earlier.drawn)
 
     def capture(self) -> dict[str, Any]:
-        """All that :meth:`restore` needs: numbers, text, tensors, and containers of them."""
+        """Return all that :meth:`restore` needs: numbers, text, tensors, and containers of them."""
         return {
             "environments": plain(super().capture()),
             "progress": self._progress,
@@ -93,11 +93,11 @@ class Resumable(_Base):
         }
 
     def restore(self, state: Mapping[str, Any]) -> Any:
-        """Bring every environment to where it was.
+        """Restore the captured state of every environment.
 
         Returns:
-            The observations that were due; None where paths are real. Those do not come back; new episodes begin with
-            the next rollout.
+            The next observations; None with real paths: these cannot be restored, and new episodes begin with the next
+            rollout.
         """
         if self.curriculum is not None and state["curriculum"] is not None:
             self.curriculum.load_state_dict(state["curriculum"])
@@ -116,28 +116,28 @@ class TrainingEnv(Resumable, SB3LinkVecEnv):
 
 @dataclass(frozen=True)
 class PastPolicy:
-    """A policy as it was."""
+    """An earlier state of the policy."""
 
     step: int
-    """Decisions that it had learned from."""
+    """Number of decisions that it had learned from."""
     network: bytes
     """Content of an ``.onnx`` file."""
     card: str
-    """The card's text."""
+    """Text of the card."""
 
     @cached_property
     def policy(self) -> LearnedPolicy:
-        """The same, loaded."""
+        """The loaded policy."""
         card = PolicyCard.model_validate_json(self.card)
         return policies.from_parts(self.network, card, Path(f"{card.name}.onnx"))
 
 
 class PastPolicies:
-    """The latest policies that were kept, and older ones of episodes under way.
+    """The latest kept policies, and older policies that unfinished episodes use.
 
     Args:
-        every: Steps between two that are kept.
-        keep: How many the flows of an episode draw from.
+        every: Number of steps between two kept policies.
+        keep: Number of policies that flows of an episode draw from.
     """
 
     def __init__(self, every: int, keep: int) -> None:
@@ -145,33 +145,33 @@ class PastPolicies:
         self._known: list[PastPolicy] = []
 
     def is_due(self, step: int) -> bool:
-        """Whether the policy of that step is to be kept."""
+        """Return whether to keep the policy of this step."""
         latest = self._known[-1].step if self._known else 0
         return step // self._every > latest // self._every
 
     @property
     def drawn(self) -> list[str]:
-        """Keys of those that flows draw from, oldest first."""
+        """Keys of the policies that flows draw from, oldest first."""
         return [one.policy.key for one in self._known[-self._keep :]]
 
     @property
     def policies(self) -> dict[str, LearnedPolicy]:
-        """All, by key."""
+        """All policies by key."""
         return {one.policy.key: one.policy for one in self._known}
 
     def add(self, new: PastPolicy, in_use: Callable[[str], bool]) -> None:
-        """Add the newest one, and forget those that are neither drawn nor, by their keys, in use."""
+        """Add the newest policy, and remove policies that are neither drawn nor (by their keys) in use."""
         self._known.append(new)
         old, latest = self._known[: -self._keep], self._known[-self._keep :]
         self._known = [one for one in old if in_use(one.policy.key)] + latest
 
     def state(self) -> list[dict[str, Any]]:
-        """For a checkpoint."""
+        """Return the state for a checkpoint."""
         return [
             {"step": one.step, "network": np.frombuffer(one.network, dtype=np.uint8), "card": one.card}
             for one in self._known
         ]
 
     def restore(self, state: Sequence[Mapping[str, Any]]) -> None:
-        """Be as it was when :meth:`state` was asked."""
+        """Restore the result of :meth:`state`."""
         self._known = [PastPolicy(one["step"], one["network"].tobytes(), one["card"]) for one in state]

@@ -1,7 +1,7 @@
-"""A decision tree as a policy: grown by scikit-learn, kept and evaluated as plain arrays.
+"""A decision tree as a policy: grown by scikit-learn, stored and evaluated as plain arrays.
 
-Features are float32, and so are thresholds, rounded down: ``x <= threshold`` is the same for every float32 x as with
-scikit-learn's float64 threshold.
+Features are float32. Thresholds are rounded down to float32: for every float32 x, ``x <= threshold`` has the same
+result as with scikit-learn's float64 threshold.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ COLUMNS: Final[Mapping[str, torch.dtype]] = {
     "share": torch.float32,
     "decisions": torch.int64,
 }
-"""Arrays with one entry per node, parents before their children: feature compared (−1: a leaf), threshold, the nodes
-where to go; of the labeled decisions that came there, the most frequent action, its share, and their number."""
+"""Arrays with one entry per node, parents before their children: compared feature (−1: a leaf), threshold, the next
+nodes; the most frequent action among the labeled decisions at the node, its share, and the number of decisions."""
 
 
 class TreePolicy(BasePolicy):
-    """A tree in SB3's form: evaluation, checkpoints and hashes need nothing new. At first it is one leaf, which takes
+    """A tree in SB3's form: evaluation, checkpoints and hashes work without changes. At first the tree is one leaf with
     the action in the middle of the list.
 
     Args:
         observation_space: A vector of features.
         action_space: A list of operations.
-        lr_schedule: Of no effect, like ``use_sde``: as SB3 makes policies.
+        lr_schedule: Without effect, like ``use_sde``: an argument of SB3's policies.
 
     Raises:
         ConfigError: The actions are real numbers.
@@ -68,8 +68,8 @@ class TreePolicy(BasePolicy):
                 "agent-unsuitable",
                 f"actions {action_space}",
                 where="algorithm.name: distill",
-                expected="an agent whose actions are a list of operations, of which a tree chooses one",
-                hint="give agent.action.map operations",
+                expected="an agent whose actions are a list of operations, from which a tree chooses one",
+                hint="set operations in agent.action.map",
             )
         super().__init__(observation_space, action_space)
         first = {"feature": -1, "action": int(action_space.n) // 2}
@@ -78,19 +78,19 @@ class TreePolicy(BasePolicy):
 
     @property
     def leaves(self) -> int:
-        """How many there are."""
+        """Number of leaves."""
         return int((self.feature < 0).sum())
 
     @property
     def depth(self) -> int:
-        """Comparisons of the longest decision."""
+        """Max number of comparisons of a decision."""
         depths = np.zeros(len(self.feature), dtype=np.int64)
         for node in np.flatnonzero(self.feature.numpy() >= 0):
             depths[[self.at_most[node], self.above[node]]] = depths[node] + 1
         return int(depths.max())
 
     def become(self, grown: DecisionTreeClassifier) -> None:
-        """Take over what scikit-learn has grown; leaves that agree with their sibling are merged.
+        """Copy a tree that scikit-learn has grown; leaves with the same action as their sibling are merged.
 
         Args:
             grown: A fitted tree whose classes are indices of actions.
@@ -100,7 +100,7 @@ class TreePolicy(BasePolicy):
             setattr(self, name, torch.as_tensor(columns[name], dtype=kind))
 
     def choose(self, observations: Floats) -> npt.NDArray[np.int64]:
-        """The actions for these observations, one row each."""
+        """Return the actions for these observations, one row each."""
         feature, threshold = self.feature.numpy(), self.threshold.numpy()
         at_most, above = self.at_most.numpy(), self.above.numpy()
         rows = np.arange(len(observations))
@@ -124,7 +124,7 @@ class TreePolicy(BasePolicy):
                 setattr(self, name, torch.empty_like(state_dict[prefix + name]))
         super()._load_from_state_dict(state_dict, prefix, *arguments)
 
-    # --- As exports see a policy; see :class:`ccgym.training.torch_policy.Exportable` ---------------------------------
+    # --- Methods for exports; see :class:`ccgym.training.torch_policy.Exportable` -------------------------------------
 
     @property
     def shape(self) -> NetworkShape:
@@ -133,13 +133,13 @@ class TreePolicy(BasePolicy):
         return NetworkShape(kind="tree", observation_size=size, state_size=0, action_size=count)
 
     def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
-        """Scores of the actions, one row per flow: 1 for the one chosen."""
+        """Return scores of the actions, one row per flow: 1 for the chosen action."""
         return np.eye(self.shape.action_size, dtype=np.float32)[self.choose(observations)], None
 
     decide_as_trained = decide
 
     def onnx(self, name: str) -> bytes:
-        """The file ``NAME.onnx``; equal trees give equal bytes."""
+        """Return the file ``NAME.onnx``; equal trees give equal bytes."""
         tree, shape = self, self.shape
         graph = Graph()
         count, leaf = len(tree.feature), (tree.feature < 0).numpy()
@@ -168,7 +168,7 @@ class TreePolicy(BasePolicy):
 
 
 def _columns(grown: DecisionTreeClassifier) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of :data:`COLUMNS`, of the nodes that are left after merging."""
+    """Return the arrays of :data:`COLUMNS` for the nodes that are left after merging."""
     tree = grown.tree_
     winners = tree.value[:, 0].argmax(axis=1)
     left, right = np.array(tree.children_left), np.array(tree.children_right)
@@ -179,7 +179,7 @@ def _columns(grown: DecisionTreeClassifier) -> dict[str, npt.NDArray[Any]]:
     kept = [0]
     for node in kept:
         kept += [int(child) for child in (left[node], right[node]) if child >= 0]
-    places = np.zeros(tree.node_count + 1, dtype=np.int64)  # the last for −1, which a leaf has in place of children
+    places = np.zeros(tree.node_count + 1, dtype=np.int64)  # the last is for −1, which a leaf has instead of children
     places[kept] = np.arange(len(kept))
     split = left[kept] >= 0
     shares = tree.value[kept, 0]
@@ -195,6 +195,6 @@ def _columns(grown: DecisionTreeClassifier) -> dict[str, npt.NDArray[Any]]:
 
 
 def rounded_down(thresholds: npt.NDArray[np.float64]) -> Floats:
-    """The largest float32 that does not exceed each threshold."""
+    """Return the largest float32 that does not exceed each threshold."""
     near = thresholds.astype(np.float32)
     return np.where(near.astype(np.float64) > thresholds, np.nextafter(near, np.float32(-np.inf)), near)

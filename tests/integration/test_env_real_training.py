@@ -65,7 +65,7 @@ def test_rollouts_begin_episodes_and_nothing_runs_between_them(fake: Behavior, t
     longer = config(REAL, "training.steps=48")
     _, outcome = train(tmp_path / "run", longer, display, resume=True)
     assert outcome.step == 48
-    assert any("do not come back" in notice for notice in display.notices)
+    assert any("cannot be restored" in notice for notice in display.notices)
     assert fake.alive == 0
 
 

@@ -113,7 +113,7 @@ def test_from_test_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     data = tmp_path / "data"
     common = ["test", "local", "--backend", "sim", "-t", "3", "--data-dir", str(data), "--random-order"]
     assert main([*common, "--schemes", "cubic bbr"]) == 0
-    assert "this is: " in capsys.readouterr().out
+    assert "equivalent command: " in capsys.readouterr().out
     first = (data / "cubic_datalink_run1.log").stat().st_mtime_ns
     assert main([*common, "--schemes", "cubic bbr", "--run-times", "1", "--start-run-id", "2"]) == 0
     assert (data / "cubic_datalink_run1.log").stat().st_mtime_ns == first, "the first run is kept"

@@ -344,7 +344,7 @@ def test_notes_are_shown(stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.
     results = run_experiment(experiment("cubic", backend="mahimahi"), tmp_path)
     (note,) = [flag for flag in results.flags if flag["code"] == "path-note"]
     assert note["message"] == "a seed does not repeat the losses"
-    assert note["cause"] == "2 of 2 runs say so"
+    assert note["cause"] == "2 of 2 runs report it"
     assert note["level"] == "note"
 
 
@@ -359,7 +359,7 @@ def test_the_command_line(
     assert main([*words, "--runtime", "1", "--no-figures", "--jobs", "2"]) == 0
     output = capsys.readouterr().out
     assert (tmp_path / "results" / "12mbps-emulated" / "results.json").exists()
-    assert "emulated: real packets over our own emulated path" in output
+    assert "emulated: real packets over ccgym's emulated path" in output
     assert "in real time: 0:01, and a little" in output, "two of three can be run, both at a time"
     assert "2 runs at a time share" in output
     assert "running: 2 in" in output

@@ -113,7 +113,7 @@ def test_for_the_kernels_the_simulator_runs_ours(tmp_path: Path, reality: list[s
     assert "our own cubic" in simulated.note
     assert emulated.against["sim"]["loss"].absolute == 0, "the kernel's and ours have the same seeds"
     assert missing.throughput_mbps is None
-    assert "we have no scalable" in missing.note
+    assert "no implementation of scalable" in missing.note
     assert "unavailable: this kernel has no scalable" in unavailable.note
 
 

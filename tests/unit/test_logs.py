@@ -49,7 +49,7 @@ def test_logs_are_written_later_and_removed_again(tmp_path: Path, capsys: pytest
     capsys.readouterr()
     assert main(["clean", str(out)]) == 0
     said = capsys.readouterr().out
-    assert " MB in 24 files are freed" in said, "4 logs, statistics and series of each run, 1 edited, 1 figure"
+    assert " MB in 24 files removed" in said, "4 logs, statistics and series of each run, 1 edited, 1 figure"
     assert held <= {file.name for file in out.iterdir()}
     assert set(files(out)) == {edited.name, "mine_datalink_run1.log"}
     assert numbers(out) == before

@@ -216,7 +216,7 @@ def test_the_next_call_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert results.left == 6 - 2 * len(states)
         assert any(flag["code"] == "time-was-up" for flag in results.flags) == (results.left > 0)
     assert states == [3, 3, 0]
-    assert "4 of 6 runs are left" in capsys.readouterr().out
+    assert "4 of 6 runs not started" in capsys.readouterr().out
     complete = document_of(tmp_path)
     assert main([*words[:-4], "--out", str(tmp_path / "at once"), "--logs", "none"]) == 0
     at_once = document_of(tmp_path / "at once")

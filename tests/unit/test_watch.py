@@ -43,14 +43,14 @@ def test_runs_tell_how_far_they_are(tmp_path: Path) -> None:
         assert now.eta_s == pytest.approx(1 / now.rate)
         assert 1 < now.run_s < 3
         text = line(tmp_path, now)
-        assert "4 of 5 runs, 1 under way" in text and "1 failed" in text and "left" in text  # noqa: PT018
+        assert "4 of 5 runs, 1 running" in text and "1 failed" in text and "left" in text  # noqa: PT018
         console = Console(file=io.StringIO(), width=100)
         console.print(view(tmp_path, now))
         shown = console.file.getvalue()  # type: ignore[attr-defined]
         assert "4 of 5 runs" in shown and "failed: b: it broke" in shown and "s  c" in shown  # noqa: PT018
     now = RunProgress.load(tmp_path)
     assert (now.state, now.running) == ("ended", {})
-    assert "ended, 1 are left" in line(tmp_path, now)
+    assert "ended, 1 left" in line(tmp_path, now)
 
 
 def test_an_interrupted_call_and_a_killed_one_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,7 +62,7 @@ def test_an_interrupted_call_and_a_killed_one_say_so(tmp_path: Path, capsys: pyt
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert main([str(tmp_path), "--once"]) == 1
-    assert "interrupted: the same command goes on" in capsys.readouterr().out
+    assert "interrupted: the same command continues" in capsys.readouterr().out
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     file = tmp_path / PROGRESS_FILE

@@ -1,4 +1,4 @@
-"""The codes of errors in docs/reference/errors.md, with what a command says that has such a mistake."""
+"""The codes of errors in docs/reference/errors.md, with messages of commands with such errors."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ BAD = (
     "schemes certificate nothing",
     "report watch no/such",
 )
-"""Command lines with a mistake each; none of them writes anything."""
+"""Command lines with one error each; none of them writes any file."""
 
 
 def _said(line: str) -> tuple[str, str]:
-    """Code and first line of what a command line ends with."""
+    """Return the code and the first line of a command line's error."""
     printed = io.StringIO()
     with contextlib.redirect_stderr(printed), contextlib.redirect_stdout(io.StringIO()):
         status = main(shlex.split(line))
@@ -60,7 +60,7 @@ def _said(line: str) -> tuple[str, str]:
 
 
 def codes() -> list[str]:
-    """A row per code, with an example where a short command has one."""
+    """Return a row per code, with an example if a short command has this error."""
     examples: dict[str, str] = {}
     for line in BAD:
         code, text = _said(line)

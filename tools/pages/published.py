@@ -1,4 +1,4 @@
-"""Tables of measurements that stand in docs/data: published figures next to ours, cellular links, the league."""
+"""Tables of measurements in docs/data: published numbers next to ccgym's, cellular links, the league."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Measured = Mapping[str, float]
 
 @cache
 def kept_rows(name: str) -> list[dict[str, str]]:
-    """The rows of a table in docs/data."""
+    """Return the rows of a table in docs/data."""
     with (ROOT / f"docs/data/{name}.csv").open(encoding="utf-8") as lines:
         return list(csv.DictReader(lines))
 
@@ -33,17 +33,17 @@ LINKS = {
     "tmobile-lte": "T-Mobile LTE",
     "tmobile-lte-driving": "T-Mobile LTE, driving",
 }
-"""The links of the experiment ``cellular``, and what pages call them."""
+"""The links of the experiment ``cellular``, and their names on pages."""
 CELLULAR = {
     f"{name}{suffix}": (f"cellular{file}", link)
     for link, name in LINKS.items()
     for file, suffix in {"": "", "-emulated": ", emulated"}.items()
 }
-"""The columns of ours: heading, then file and link."""
+"""The columns of ccgym's results: heading, then file and link."""
 
 
 def measured_cellular(row: Mapping[str, str], file: str, link: str) -> Measured | None:
-    """Our means of a published scheme over a link; None where it was not run."""
+    """Return ccgym's means of a published scheme over a link; None if it was not run."""
     key = row["scheme"].replace(":", "_").replace("=", "_")
     found = {
         one["metric"]: float(one["mean"])
@@ -54,12 +54,12 @@ def measured_cellular(row: Mapping[str, str], file: str, link: str) -> Measured 
 
 
 def three(throughput: object, delay: object, loss: object) -> str:
-    """Throughput in Mbit/s, delay in ms and loss in percent, in a cell."""
+    """Return a cell with throughput in Mbit/s, delay in ms and loss in percent."""
     return f"{float(str(throughput)):.2f} / {float(str(delay)):.0f} / {float(str(loss)):.2f}"
 
 
 def cellular(columns: Mapping[str, tuple[str, str]], *, reasons: bool) -> list[str]:
-    """Pantheon's published means over a cellular link, and ours over recorded ones."""
+    """Return Pantheon's published means over a cellular link, and ccgym's over recorded links."""
     rows: list[Sequence[str]] = []
     for row in kept_rows("pantheon-cellular"):
         given = [row[name] for name in QUANTITIES]
@@ -72,7 +72,7 @@ def cellular(columns: Mapping[str, tuple[str, str]], *, reasons: bool) -> list[s
 
 
 def cellular_places() -> list[str]:
-    """The places of the schemes by throughput and by delay, among those that both have."""
+    """Return the ranks of the schemes by throughput and by delay, among the common schemes."""
     both = [
         row for row in kept_rows("pantheon-cellular")
         if row["delay_p95_ms"] and measured_cellular(row, *CELLULAR["Verizon LTE"])
@@ -96,30 +96,30 @@ def cellular_places() -> list[str]:
 # --- Published figures -----------------------------------------------------------------------------------------------
 
 QUANTITIES = {"throughput_mbps": (0.05, True), "delay_p95_ms": (2.0, False), "loss_percent": (1.0, False)}
-"""What counts as a difference, as in ``ccgym compare backends``: throughput relative, delay in ms, loss in points."""
+"""Minimum difference, as in ``ccgym compare backends``: throughput relative, delay in ms, loss in points."""
 COLUMNS = {"77.72mbps": "Simulated", "77.72mbps-emulated": "Emulated"}
-"""Our results on the report's path."""
+"""ccgym's results on the report's path."""
 
 
 def published_runs(run: str = "") -> list[dict[str, str]]:
-    """The report's runs, or the row of its means."""
+    """Return the report's runs, or the row of its means."""
     return [row for row in kept_rows("pantheon-77.72mbps") if (row["run"] == "mean") == (run == "mean")]
 
 
 def our_runs(results: str, scheme: str) -> list[Measured]:
-    """Throughput, delay and loss of our runs."""
+    """Return throughput, delay and loss of ccgym's runs."""
     rows = [row for row in kept_rows("published-runs") if (row["results"], row["scheme"]) == (results, scheme)]
     factors = {"throughput_mbps": 1, "delay_p95_ms": 1, "loss": 100}
     return [dict(zip(QUANTITIES, (by * float(row[n]) for n, by in factors.items()), strict=True)) for row in rows]
 
 
 def means(runs: Sequence[Measured]) -> Measured:
-    """The mean of each quantity; nothing without a run."""
+    """Return the mean of each quantity; empty without a run."""
     return {name: statistics.fmean(run[name] for run in runs) for name in QUANTITIES} if runs else {}
 
 
 def differs(published: Mapping[str, str], ours: Measured) -> bool:
-    """Whether any quantity is further from the published one than counts."""
+    """Return whether any quantity differs from the published value by at least the minimum difference."""
     return any(
         abs(ours[name] - float(published[name])) > limit * (float(published[name]) if relative else 1)
         for name, (limit, relative) in QUANTITIES.items()
@@ -127,7 +127,7 @@ def differs(published: Mapping[str, str], ours: Measured) -> bool:
 
 
 def run_cell(row: Mapping[str, float | str]) -> str:
-    """Throughput, delay and loss in a cell."""
+    """Return a cell with throughput, delay and loss."""
     if not row:
         return "–"
     throughput, delay, loss = (float(row[name]) for name in QUANTITIES)
@@ -135,7 +135,7 @@ def run_cell(row: Mapping[str, float | str]) -> str:
 
 
 def report() -> list[str]:
-    """The table of the report on 77.72mbps."""
+    """Return the table of the report on 77.72mbps."""
     rows = []
     for row in published_runs("mean"):
         found = [our_runs(results, row["scheme"]) for results in COLUMNS]
@@ -146,7 +146,7 @@ def report() -> list[str]:
 
 
 def report_runs() -> list[str]:
-    """Every run of the report, and every emulated one of ours."""
+    """Return every run of the report, and every emulated run of ccgym."""
     rows = []
     for row in published_runs():
         own, number = our_runs("77.72mbps-emulated", row["scheme"]), int(row["run"])
@@ -155,12 +155,12 @@ def report_runs() -> list[str]:
 
 
 def expectations() -> dict[tuple[str, str], dict[str, str]]:
-    """What the tests of published numbers found."""
+    """Return the results of the tests of published numbers."""
     return {(row["test"], row["what"]): row for row in kept_rows("expectations")}
 
 
 def specifications() -> list[str]:
-    """Numbers of papers and specifications, and what ours does."""
+    """Return numbers of papers and specifications, and ccgym's numbers."""
     known = expectations()
     rows = []
     for row in kept_rows("published"):
@@ -176,7 +176,7 @@ def specifications() -> list[str]:
 
 
 def windows() -> list[str]:
-    """Indigo's published best windows, and those that ccgym's search finds."""
+    """Return Indigo's published best windows, and the results of ccgym's search."""
     rows = [
         (code(row["path"]), row["published"], row["window"], signed(int(row["window"]) / int(row["published"]) - 1))
         for row in kept_rows("../../traces/best_windows")
@@ -186,7 +186,7 @@ def windows() -> list[str]:
 
 
 def curriculum() -> list[str]:
-    """Genet against uniform training: the gain in reward."""
+    """Return the gain in reward of Genet over uniform training."""
     found = {row["name"]: row for row in kept_rows("genet")}
     pair = [found[name] for name in ("genet", "genet_uniform")]
     gain = float(pair[0]["mean"]) / float(pair[1]["mean"]) - 1
@@ -204,16 +204,16 @@ SECTIONS = {
     "genet_rl3": "RL3",
     "prudentia": "Prudentia",
 }
-"""The sections of the league, and what its page calls them."""
+"""The sections of the league, and their names on its page."""
 
 
 def league_of(section: str) -> dict[str, dict[str, str]]:
-    """The ranking of a section of the league, by scheme, from best to worst."""
+    """Return the ranking of a section of the league, by scheme, from best to worst."""
     return {row["scheme"]: row for row in kept_rows("league") if row["section"] == section}
 
 
 def league() -> list[str]:
-    """The league's ranking over all sections, with the rating in each."""
+    """Return the league's ranking over all sections, with the rating in each section."""
     parts = {name: league_of(name) for name in SECTIONS}
     rows = [
         (row["rank"], named(scheme), decimals(row["rating"]),
@@ -226,7 +226,7 @@ def league() -> list[str]:
 
 
 def league_games() -> list[str]:
-    """Winning rates among all schemes, in percent: with ccBench's rounding / without."""
+    """Return winning rates among all schemes, in percent: with ccBench's rounding / without."""
     both = [league_of(name) for name in ("ccbench_single", "ccbench_cubic")]
     order = sorted(both[0], key=lambda one: -float(both[0][one]["winning_rate"] or -1))
     keys = ("winning_rate", "winning_rate_exact")
@@ -239,7 +239,7 @@ def league_games() -> list[str]:
 
 
 def league_published(section: str) -> list[str]:
-    """Published winning rates next to ours among the same schemes, in percent."""
+    """Return published winning rates and ccgym's among the same schemes, in percent."""
     rows = [
         (row["label"] + (f" for {row['instead']}" if row["instead"] else ""),
          *(decimals(row[key], 1, 100) for key in ("published", "as_published", "exact")))
@@ -250,7 +250,7 @@ def league_published(section: str) -> list[str]:
 
 
 def league_weights() -> list[str]:
-    """The rank of each scheme by the weight of the throughput."""
+    """Return the rank of each scheme by the weight of the throughput."""
     known = {scheme: row for scheme, row in league_of("all").items() if row["weight_1"]}
     weights = [name for name in kept_rows("league")[0] if name.startswith("weight_")]
     order = sorted(known, key=lambda one: int(known[one]["weight_1"]))
@@ -262,7 +262,7 @@ def league_weights() -> list[str]:
 
 
 def recorder(name: str) -> Any:
-    """A program of tests/differential/record."""
+    """Return a module of tests/differential/record."""
     folder = str(ROOT / "tests" / "differential" / "record")
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -270,19 +270,19 @@ def recorder(name: str) -> Any:
 
 
 def shells() -> list[str]:
-    """What mahimahi's shell and ours did with the same packets, as recorded."""
+    """Return recorded results of mahimahi's shell and ccgym's with the same packets."""
     record_shell = recorder("record_shell")
     summary = json.loads(gzip.decompress(record_shell.SUMMARY.read_bytes()))
     return str(record_shell.table(summary["cases"])).splitlines()
 
 
 def real_path() -> list[str]:
-    """Simulator, emulated path and mahimahi on the same paths, as recorded."""
+    """Return recorded results of simulator, emulated path and mahimahi on the same paths."""
     return str(recorder("record_real_path").table()).splitlines()
 
 
 def programs() -> list[str]:
-    """The programs of the founding reports and ours: medians of throughput, 95th percentile of delay, and loss."""
+    """Return medians of throughput, 95th percentile of delay, and loss of the reports' programs and ccgym's schemes."""
 
     def cell(runs: tuple[genuine.Run, ...]) -> str:
         throughput, delay, loss = (genuine.middle(runs, name) for name in ("throughput_mbps", "delay_p95_ms", "loss"))

@@ -1,4 +1,4 @@
-"""Tables of what the code declares: agents, paths, commands, environments, experiments, metrics, results."""
+"""Tables of declarations in the code: agents, paths, commands, environments, experiments, metrics, results."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ SCHEMA: dict[str, Any] = json.loads(_core.schema())
 
 
 def quantity(value: Any, schema: dict[str, Any]) -> str:
-    """A default as a user writes it."""
+    """Return a default value as users write it."""
     form = schema.get("format", "")
     if form == "limit":
         return str(Limit(**value))
@@ -78,7 +78,7 @@ def quantity(value: Any, schema: dict[str, Any]) -> str:
 
 
 def parameter(name: str, schema: dict[str, Any], required: bool) -> str:
-    """A parameter in a few words: name, default, choices, range and help."""
+    """Return the description of a parameter: name, default, choices, range and help."""
     choices = schema.get("enum") or words_of(schema)
     notes = [" | ".join(choices)] if choices else []
     low, high = schema.get("minimum", schema.get("exclusiveMinimum")), schema.get("maximum")
@@ -94,19 +94,19 @@ def parameter(name: str, schema: dict[str, Any], required: bool) -> str:
 
 
 def words_of(schema: dict[str, Any]) -> list[str]:
-    """The words that a parameter may be, where they have a definition of their own."""
+    """Return the allowed words of a parameter, if a separate definition contains them."""
     target = SCHEMA.get(str(schema.get("$ref", "")).rpartition("/")[2], {})
     return target.get("enum") or [one["const"] for one in target.get("oneOf", ()) if "const" in one]
 
 
 def parameters(schema: dict[str, Any]) -> list[str]:
-    """All parameters of a definition."""
+    """Return all parameters of a definition."""
     given = {name: part for name, part in schema.get("properties", {}).items() if "const" not in part}
     return [parameter(name, part, name in schema.get("required", ())) for name, part in given.items()]
 
 
 def kinds(name: str) -> list[str]:
-    """The kinds of a union with their parameters."""
+    """Return the kinds of a union with their parameters."""
     rows = []
     for schema in SCHEMA[name]["oneOf"]:
         kind = next(part["const"] for part in schema["properties"].values() if "const" in part)
@@ -116,17 +116,17 @@ def kinds(name: str) -> list[str]:
 
 
 def keys(name: str) -> list[str]:
-    """The keys of a mapping."""
+    """Return the keys of a mapping."""
     return table(["Key"], [(text,) for text in parameters(SCHEMA[name])])
 
 
 def words(section: str, head: str) -> list[str]:
-    """A section of the vocabulary that has names and formulas."""
+    """Return a section of the vocabulary with names and formulas."""
     return table([head, "Formula"], [(code(row["name"]), row["formula"]) for row in vocabulary()[section]])
 
 
 def signals() -> list[str]:
-    """What an agent can see."""
+    """Return the signals for observations of agents."""
     rows = [
         (code(r["name"]), "" if r["unit"] == "1" else r["unit"], between(r["low"], r["high"]), r["formula"])
         for r in vocabulary()["signals"]
@@ -135,19 +135,19 @@ def signals() -> list[str]:
 
 
 def source(row: dict[str, Any]) -> str:
-    """Who published it."""
+    """Return the source of an entry."""
     text: str = row["source"]
     return "" if text == "none" else text.removeprefix("none: ")
 
 
 def maps() -> list[str]:
-    """What an agent can do."""
+    """Return the action maps of agents."""
     rows = vocabulary()["maps"]
     return table(["Map", "What it does", "After"], [(code(r["name"]), r["formula"], source(r)) for r in rows])
 
 
 def terms() -> list[str]:
-    """What an agent can be rewarded for."""
+    """Return the reward terms of agents."""
     rows = []
     for row in vocabulary()["terms"]:
         name = code(row["name"]) + (" (truth)" if row["needs_truth"] else "")
@@ -157,7 +157,7 @@ def terms() -> list[str]:
 
 
 def columns(names: list[str]) -> list[str]:
-    """Names of columns, in order."""
+    """Return names of columns, in order."""
     return [", ".join(map(code, names))]
 
 
@@ -165,7 +165,7 @@ def columns(names: list[str]) -> list[str]:
 
 
 def configurations() -> list[str]:
-    """The agents whose configurations come with ccgym: the first sentence of each file's head."""
+    """Return the configurations that come with ccgym, with the first sentence of each file's head."""
     files = sorted((ROOT / "configs").glob("*.yaml"))
     heads = [re.split(r"(?m)^[^#]", file.read_text(), maxsplit=1)[0].replace("#", "") for file in files]
     links = [f"[`{file.stem}`](/configs/{file.name})" for file in files]
@@ -173,24 +173,24 @@ def configurations() -> list[str]:
 
 
 def environments() -> list[str]:
-    """The environments' ids."""
+    """Return the environments' ids."""
     rows = PRESETS.items()
     return table(["Id", "Defaults"], [(code(name), f"[`{c}.yaml`](/configs/{c}.yaml)") for name, c in rows])
 
 
 def distributions() -> list[str]:
-    """Path distributions with a name."""
+    """Return the named path distributions."""
     return table(["Name", "What it is, and where from"], [(code(n), one["source"]) for n, one in presets().items()])
 
 
 def experiments() -> list[str]:
-    """The experiments that come with ccgym."""
+    """Return the experiments that come with ccgym."""
     files = sorted((ROOT / "configs/experiments").glob("*.yaml"))
     return table(["Name", ""], [(code(f.stem), parse_yaml(f.read_text(), f.name).data["title"]) for f in files])
 
 
 def stress_tests() -> list[str]:
-    """What each stress test is, in the order of the page."""
+    """Return the description of each stress test, in the order of the page."""
     folder = ROOT / "configs/experiments"
     names = parse_yaml((folder / "stress_tests.yaml").read_text(), "stress_tests.yaml").data["include"]
     tests = [parse_yaml((folder / name).read_text(), name).data for name in names]
@@ -199,14 +199,14 @@ def stress_tests() -> list[str]:
 
 
 def experiment_set(name: str) -> ExperimentSet:
-    """An experiment that consists of several."""
+    """Return a set of experiments by its name."""
     found = load_experiment(name)
     assert isinstance(found, ExperimentSet)
     return found
 
 
 def rfc9743() -> list[str]:
-    """What is asked, what answers, and what is missing, in the order of the RFC."""
+    """Return requirements, their tests, and missing tests, in the order of the RFC."""
     found = experiment_set("rfc9743")
     known = {one.name: one for one in found.experiments}
     lines = []
@@ -219,7 +219,7 @@ def rfc9743() -> list[str]:
 
 
 def catalogue() -> list[str]:
-    """The parts of the catalogue with how much they comprise."""
+    """Return the parts of the catalogue with their numbers of experiments and runs."""
     lines = []
     for name, what in load_catalogue().parts.items():
         found = [(one, len(conditions(one))) for one in experiment_set(name).experiments]
@@ -229,7 +229,7 @@ def catalogue() -> list[str]:
 
 
 def commands() -> list[str]:
-    """Every command with its options, from the tables that make parsers and completion."""
+    """Return every command with its options, from the tables of parsers and completion."""
 
     def of(command: Command, name: str, help: str) -> Iterator[str]:
         yield from (f"## `{name}`", "", f"{help[0].upper()}{help[1:]}.", "")
@@ -244,12 +244,12 @@ def commands() -> list[str]:
 
 
 def formers() -> list[str]:
-    """What commands of the last release are called now."""
+    """Return the current names of the last release's commands."""
     return table(("former", "now"), [(code(f"ccgym {old}"), code(f"ccgym {new}")) for old, new in FORMER.items()])
 
 
 def example() -> list[str]:
-    """The whole of examples/aimd.py."""
+    """Return the content of examples/aimd.py."""
     return ["```python", *(ROOT / "examples" / "aimd.py").read_text(encoding="utf-8").splitlines(), "```"]
 
 
@@ -257,7 +257,7 @@ def example() -> list[str]:
 
 
 def field_meanings(kind: type[Any]) -> dict[str, str]:
-    """The fields of a class with the texts that stand below them in its source."""
+    """Return the fields of a class with the texts below them in its source."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(body, ast.ClassDef)
     return {
@@ -269,7 +269,7 @@ def field_meanings(kind: type[Any]) -> dict[str, str]:
 
 
 def options(model: type[BaseModel], *without: str) -> str:
-    """The fields of a model, as YAML names them, with their texts; inherited ones last."""
+    """Return the fields of a model, by their names in YAML, with their texts; inherited fields last."""
     bases = [kind for kind in model.__mro__ if issubclass(kind, BaseModel) and kind is not BaseModel]
     meanings = {name: text for kind in reversed(bases) for name, text in field_meanings(kind).items()}
     own = dict.fromkeys(name for kind in bases for name in field_meanings(kind))
@@ -281,7 +281,7 @@ def options(model: type[BaseModel], *without: str) -> str:
 
 
 def settings(model: type[BaseModel]) -> list[str]:
-    """The keys of a section of a YAML file, with default and meaning; own ones first."""
+    """Return the keys of a section of a YAML file, with default and meaning; inherited keys last."""
     bases = [kind for kind in model.__mro__ if issubclass(kind, BaseModel) and kind is not BaseModel]
     meanings = {name: text for kind in reversed(bases) for name, text in field_meanings(kind).items()}
     own = dict.fromkeys(name for kind in bases for name in field_meanings(kind) if name in model.model_fields)
@@ -296,7 +296,7 @@ def settings(model: type[BaseModel]) -> list[str]:
 
 
 def sections() -> list[str]:
-    """Every section of a training's configuration, and every algorithm."""
+    """Return every section of a training's configuration, and every algorithm."""
     lines: list[str] = []
     for title, model in SECTIONS.items():
         lines += [f"## {code(title)}", "", *settings(model), ""]
@@ -304,17 +304,17 @@ def sections() -> list[str]:
 
 
 def written(value: Any) -> str:
-    """A default as YAML has it."""
+    """Return a default value in YAML."""
     return "none" if value is None else code(json.dumps(value, default=str)) if value != "" else ""
 
 
 def module_says(kind: type[Any]) -> str:
-    """The first sentence of the module of a class, without the name in front of a colon."""
+    """Return the first sentence of a class's module, without the name before a colon."""
     return re.sub(r"^[^:.]+: ", "", sentence(inspect.getdoc(sys.modules[kind.__module__]) or "")).rstrip(".")
 
 
 def experiment_metrics() -> list[str]:
-    """What experiments measure; the page explains the options that most metrics share."""
+    """Return the metrics of experiments; the page explains the options that most metrics share."""
     shared = {kind: OverTime if issubclass(kind, OverTime) else Metric for kind in METRICS.values()}
     rows = [
         (code(name), module_says(kind), ". ".join(filter(None, (options(kind, *shared[kind].model_fields),
@@ -324,13 +324,13 @@ def experiment_metrics() -> list[str]:
 
 
 def test_figures() -> list[str]:
-    """What a test can show."""
+    """Return the figures of tests."""
     rows = [(code(one.name), one.title, options(one.options)) for one in figures_of("test") if one.options]
     return table(["Figure", "What it shows", "Options"], rows)
 
 
 def metrics() -> list[str]:
-    """Every metric that an experiment can name."""
+    """Return every metric that an experiment can name."""
     of = {"flow": "flow", "link": "link", "net": "all flows"}
     better = {"higher": "high", "lower": "low", "one": "near 1", "neither": ""}
     rows = [
@@ -347,12 +347,12 @@ def metrics() -> list[str]:
 
 
 def frame_columns(meanings: Mapping[str, str]) -> list[str]:
-    """The columns of a table of results."""
+    """Return the columns of a table of results."""
     return table(["Column", ""], [(code(n), text[0].upper() + text[1:].rstrip(".")) for n, text in meanings.items()])
 
 
 def raw_arrays() -> list[str]:
-    """What a run holds as arrays."""
+    """Return the arrays of a run."""
     meanings = {
         "run.series": field_meanings(RunRecord)["series"],
         "run.packets": " ".join(str(RunRecord.packets.__doc__).split()),

@@ -18,7 +18,7 @@ from tests.reproduction import genuine_programs as genuine
 SCHEMES = descriptions()
 LABELS = {scheme["name"]: scheme["label"] for scheme in SCHEMES}
 CONTESTANTS = {scheme["name"]: scheme for scheme in SCHEMES if scheme.get("role", "tool") != "tool"}
-"""The schemes that have a page of their own: neither tools nor policies."""
+"""The schemes with a separate page: all except tools and policies."""
 
 PAGES = {
     **{name: [name] for name in ("aurora", "falcon", "genet", "indigo", "orca")},
@@ -30,12 +30,12 @@ PAGES = {
 
 @cache
 def agents(file: str) -> dict[str, dict[str, Any]]:
-    """A file of every agent that comes with ccgym, by the agent's name."""
+    """Return a file of every agent that comes with ccgym, by the agent's name."""
     return {path.parent.name: json.loads(path.read_text()) for path in sorted((ROOT / "agents").glob(f"*/{file}"))}
 
 
 def named(scheme: str) -> str:
-    """A scheme as one types it, with what its label says in parentheses: `taova` has an own table."""
+    """Return a scheme's name, with the remark in parentheses from its label: `taova` has its own table."""
     _, opened, remark = LABELS.get(scheme, "").partition(" (")
     return code(scheme) + opened + remark
 
@@ -58,8 +58,8 @@ FIGURES = {
     "kernel": ("table", ""),
     "quinn": ("table", ""),
 }
-"""What each shows: ``programs``, ``windows``, a ``table`` of tests/reproduction/report.py, or what ``ccgym plot`` draws
-of a scheme (tools/figures.py)."""
+"""The content of each figure: ``programs``, ``windows``, a ``table`` of tests/reproduction/report.py, or a figure of
+``ccgym plot`` for a scheme (tools/figures.py)."""
 TITLES = {
     "curves": "Learning curves of {}",
     "portrait": "{} on three calibrated paths",
@@ -70,12 +70,12 @@ TITLES = {
 
 
 def picture(name: str) -> Path:
-    """The file of a figure, or of a table that takes seconds."""
+    """Return the file of a figure, or of a slow table."""
     return IMAGES / f"{name}{'.md' if FIGURES[name][0] == 'table' else '.png'}"
 
 
 def figure(name: str) -> list[str]:
-    """A figure where it is drawn, and the command that draws it otherwise."""
+    """Return a figure if it exists, and otherwise the command that draws it."""
     kind, subject = FIGURES[name]
     command = f"ccgym plot {kind} {subject}" if subject else f"python tools/figures.py {name}"
     file = picture(name)
@@ -94,14 +94,14 @@ def figure(name: str) -> list[str]:
 
 
 def span(parameter: Mapping[str, Any]) -> str:
-    """What a parameter may be, in words."""
+    """Return the allowed values of a parameter as text."""
     if parameter.get("choices"):
         return ", ".join(f"`{choice}`" for choice in parameter["choices"])
     return "path of a file" if parameter.get("file") else between(parameter.get("min"), parameter.get("max"))
 
 
 def parameter_table(scheme: Mapping[str, Any]) -> list[str]:
-    """What can be set of a scheme; nothing where it has no parameters."""
+    """Return the parameters of a scheme; empty if there are none."""
     rows = [
         (
             code(p["name"]) + (f" ({p['unit']})" if p.get("unit") else ""),
@@ -126,7 +126,7 @@ FAMILIES = {
 
 
 def counts() -> dict[str, int]:
-    """How many schemes there are, for the numbers on pages (tools/docs.py)."""
+    """Return the numbers of schemes, for pages (tools/docs.py)."""
     policies = sum("card" in scheme for scheme in SCHEMES)
     return {
         "schemes": len(CONTESTANTS),
@@ -137,7 +137,7 @@ def counts() -> dict[str, int]:
 
 
 def scheme_table() -> list[str]:
-    """The schemes by family, a line each; policies last."""
+    """Return the schemes by family, a line each; policies last."""
     known = {scheme["name"]: scheme for scheme in SCHEMES}
     pages = {**{name: name for name in CONTESTANTS}, **{name: page for page, names in PAGES.items() for name in names}}
     families = {**FAMILIES, "Learned": " ".join(name for name, scheme in known.items() if "card" in scheme)}
@@ -159,7 +159,7 @@ def scheme_table() -> list[str]:
 
 
 def tool_sections() -> list[str]:
-    """The schemes that measure something else, with their parameters."""
+    """Return the schemes that are tools for measurements, with their parameters."""
     lines = []
     for scheme in SCHEMES:
         if scheme.get("role") == "tool":
@@ -169,7 +169,7 @@ def tool_sections() -> list[str]:
 
 
 def scheme_head(name: str) -> list[str]:
-    """What a scheme's entry in the registry says."""
+    """Return the content of a scheme's entry in the registry."""
     scheme = CONTESTANTS[name]
     carried = scheme["transport"]
     source = carried["source"]["kind"]
@@ -193,7 +193,7 @@ def scheme_head(name: str) -> list[str]:
 
 
 def policy_head(policies: Sequence[str]) -> list[str]:
-    """What the cards of the policies of a page say."""
+    """Return the content of the cards of a page's policies."""
     own = [scheme for scheme in SCHEMES if scheme["name"] in policies]
     cards = [scheme["card"] for scheme in own]
     rows = []
@@ -219,7 +219,7 @@ def policy_head(policies: Sequence[str]) -> list[str]:
 
 
 def results(policy: str) -> list[str]:
-    """What `ccgym train seeds POLICY` found: a row per seed, the baselines below."""
+    """Return the results of `ccgym train seeds POLICY`: a row per seed, the baselines below."""
     recorded = agents("seeds.json")[policy]
     held_out, fresh = recorded["held_out"], recorded["confirmation"]
     rows: list[Sequence[object]] = []
@@ -242,7 +242,7 @@ def results(policy: str) -> list[str]:
 
 
 def trainings(policies: Sequence[str]) -> list[str]:
-    """What the recorded trainings of a page's policies found, each with its curves."""
+    """Return the results of the recorded trainings of a page's policies, each with its curves."""
     lines: list[str] = []
     for policy in policies:
         lines += [f"### {code(policy)}", ""] if len(policies) > 1 else []
@@ -252,7 +252,7 @@ def trainings(policies: Sequence[str]) -> list[str]:
 
 
 def comparison(file: str) -> list[str]:
-    """What `ccgym compare trainings … --csv FILE` found."""
+    """Return the results of `ccgym compare trainings … --csv FILE`."""
     with (ROOT / file).open(encoding="utf-8", newline="") as text:
         found = list(csv.DictReader(text))
 
@@ -269,7 +269,7 @@ def comparison(file: str) -> list[str]:
 
 
 def certificates() -> list[str]:
-    """What is proven of every agent that comes with ccgym."""
+    """Return the certificates of all agents that come with ccgym."""
     rows = []
     for name, card in agents("card.json").items():
         for place, (kind, one) in enumerate(card.get("certificate", {}).get("properties", {}).items()):
@@ -281,7 +281,7 @@ def certificates() -> list[str]:
 
 
 def training_seeds() -> list[str]:
-    """The spread of every agent's score over the seeds of its training."""
+    """Return the spread of every agent's score over the seeds of its training."""
     rows = []
     for name, recorded in agents("seeds.json").items():
         scores = {one["seed"]: one["confirmed_fraction"] for one in recorded["seeds"]}

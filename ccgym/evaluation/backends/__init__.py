@@ -1,11 +1,11 @@
-"""Where packets travel: the simulator, our own emulated path, mahimahi, or what lies between two machines.
+"""Backends carry packets: the simulator, ccgym's emulated path, mahimahi, or the path between two machines.
 
-All of them run the same description of a run and leave the same kind of :class:`RunRecord`.
+All backends accept the same description of a run and return the same kind of :class:`RunRecord`.
 
 =============  ==================================================================================
-``simulated``  ``sim``: virtual time; a seed gives the same packets, always
-``real``       ``emulated`` and ``mahimahi``: real packets in real time, in a process of their own
-``remote``     ``remote``: the same between two machines, with a process at each
+``simulated``  ``sim``: virtual time; the same seed always gives the same packets
+``real``       ``emulated`` and ``mahimahi``: real packets in real time, in a separate process
+``remote``     ``remote``: real packets between two machines, with a process on each
 =============  ==================================================================================
 """
 
@@ -27,18 +27,18 @@ SIMULATED: Final = "sim"
 """The simulator's name."""
 
 REMOTE: Final = "remote"
-"""The name of the one whose path is what lies between two machines."""
+"""The name of the backend for the path between two machines."""
 
 RECORDED: Final = "pantheon"
-"""The name in results that were not run here: packets that Pantheon logged."""
+"""The name in results that Pantheon measured: packets from its logs."""
 
 BACKENDS: Final[Mapping[str, str]] = {
-    SIMULATED: "the simulator: virtual time, exact from a seed",
-    "emulated": "real packets over our own emulated path",
+    SIMULATED: "the simulator: virtual time, repeatable from a seed",
+    "emulated": "real packets over ccgym's emulated path",
     "mahimahi": "real packets over mahimahi's programs",
     REMOTE: "real packets between two machines (--remote HOST)",
 }
-"""What each of them is."""
+"""Description of each backend."""
 
 PLACES: Final[Mapping[str, str]] = {
     SIMULATED: "simulated in virtual time",
@@ -47,7 +47,7 @@ PLACES: Final[Mapping[str, str]] = {
     REMOTE: "real packets between two machines",
     RECORDED: "packets that Pantheon logged",
 }
-"""How reports say where results come from."""
+"""Description of the source of results in reports."""
 
 SHORT_PLACES: Final[Mapping[str, str]] = {
     SIMULATED: "simulated",
@@ -56,25 +56,25 @@ SHORT_PLACES: Final[Mapping[str, str]] = {
     REMOTE: "between two machines, real packets",
     RECORDED: "measured by Pantheon",
 }
-"""The same for the titles of figures."""
+"""Description of the source of results in titles of figures."""
 
 
 class Backend(Protocol):
-    """Something that runs flows over a path."""
+    """A backend: runs flows over a path."""
 
     name: str
 
     def require(self, path: NetworkPath, duration_ns: int) -> None:
-        """Make sure, as far as that shows beforehand, that it can run this path here.
+        """Check before a run whether the backend can run this path here.
 
         Raises:
-            ConfigError: It cannot express the path.
-            PlatformError: The machine lacks something.
+            ConfigError: The backend cannot express the path.
+            PlatformError: The machine does not meet a requirement.
         """
         ...
 
     def why_unavailable(self, choice: Scheme) -> str | None:
-        """Why this scheme cannot be run here; None if it can."""
+        """Return the reason why this scheme cannot run here; None if it can."""
         ...
 
     def run(
@@ -88,21 +88,21 @@ class Backend(Protocol):
         ...
 
     def halt(self) -> None:
-        """Make runs that are under way in other threads give up soon. Nothing can be run afterward."""
+        """Make running runs in other threads stop soon. Afterward, no run is possible."""
         ...
 
 
 def is_real(name: str) -> bool:
-    """Whether packets of this backend are real ones."""
+    """Return whether packets of this backend are real."""
     return name != SIMULATED
 
 
 def check_name(name: str, where: str = "") -> None:
-    """Raise :class:`ConfigError` unless there is a backend of this name."""
+    """Raise :class:`ConfigError` unless there is a backend with this name."""
     if name not in BACKENDS:
         raise ConfigError(
             "unknown-backend",
-            f"no backend is called {shown(name)}",
+            f"there is no backend {shown(name)}",
             where=where,
             expected=f"one of {', '.join(BACKENDS)}",
             hint=did_you_mean(str(name), BACKENDS),
@@ -110,10 +110,10 @@ def check_name(name: str, where: str = "") -> None:
 
 
 def backend(name: str) -> Backend:
-    """The backend of this name.
+    """Return the backend with this name.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: There is no such backend.
     """
     check_name(name, "backend")
     if name == SIMULATED:

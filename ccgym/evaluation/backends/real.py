@@ -1,4 +1,4 @@
-"""The backends ``emulated`` and ``mahimahi``: real packets, each run in a process of its own."""
+"""The backends ``emulated`` and ``mahimahi``: real packets, each run in a separate process."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ MAHIMAHI = "mahimahi"
 
 
 class RealPath:
-    """Real packets over a path that this machine emulates, with our own shells or with mahimahi's."""
+    """Real packets over a path that this machine emulates, with ccgym's or mahimahi's shells."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._halt = threading.Event()
 
     def require(self, path: NetworkPath, duration_ns: int) -> None:
-        """Make sure that mahimahi has the words for this path and its programs are there, and that this machine is able
-        to do what the backend needs."""
+        """Check that mahimahi can express this path and its programs are installed, and that this machine meets the
+        requirements of the backend."""
         if self.name == MAHIMAHI:
             require_programs(mahimahi_shells(path, duration_ns))
         doctor.require(self.name)
@@ -43,8 +43,8 @@ class RealPath:
     ) -> RunRecord:
         """Run flows over a path, in real time.
 
-        The arguments are those of :func:`ccgym.evaluation.simulate.simulate`. The seed decides what the path draws at
-        random (mahimahi's own draws excepted), not when packets come: no two runs are the same.
+        The arguments are as for :func:`ccgym.evaluation.simulate.simulate`. The seed decides the random draws of the
+        path (except mahimahi's own draws), but not the times of packets: no two runs are equal.
 
         Raises:
             ConfigError: An argument is wrong, or mahimahi cannot express the path.
@@ -55,11 +55,11 @@ class RealPath:
         return run.run_record(outcome.result, self.name, outcome.report)
 
     def halt(self) -> None:
-        """Make runs in other threads give up."""
+        """Make runs in other threads stop."""
         self._halt.set()
 
     def plan(self, run: PreparedRun) -> Plan:
-        """The run as the process that makes it takes it."""
+        """Return the plan of the run, for the process that makes it."""
         refuse_networks(run.document, self.name)
         for place, flow in enumerate(run.flows):
             if (found := flow.simulated_only) is not None:
@@ -67,8 +67,8 @@ class RealPath:
                     "backend-unsuitable",
                     found,
                     where=f"flows[{place}]",
-                    expected="another source, no send buffer, no host, and a receiver that acknowledges what arrived",
-                    hint="these are simulated only: --backend sim",
+                    expected="another source, no send buffer, no host, and a receiver that acknowledges arrivals",
+                    hint="use --backend sim: only the simulator has these features",
                 )
         policies = run.policies
         words = {place: spec.choice.program_words() for place, spec in enumerate(run.flows)}

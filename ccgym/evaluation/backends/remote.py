@@ -1,4 +1,4 @@
-"""The backend ``remote``: real packets between two machines, with a process at each."""
+"""The backend ``remote``: real packets between two machines, with a process on each."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ccgym.units import TimeLike
 
 
 class BetweenHosts(RealPath):
-    """Real packets over what lies between two machines."""
+    """Real packets over the path between two machines."""
 
     def __init__(self) -> None:
         super().__init__(REMOTE)
 
     def require(self, path: NetworkPath, duration_ns: int) -> None:
-        """Make sure that both machines are able to do what is needed, and that the other one answers."""
+        """Check that both machines meet the requirements, and that the other machine answers."""
         hosts = _hosts(path)
         doctor.require(self.name)
         server_address(hosts)
@@ -40,11 +40,11 @@ class BetweenHosts(RealPath):
                 f"{obstacle['name']}: {obstacle['found']}",
                 where=f"remote {hosts.remote_path}",
                 expected="a machine on which a tunnel works",
-                hint=obstacle["remedy"] or "`ccgym doctor` there tells what that machine can do",
+                hint=obstacle["remedy"] or "run `ccgym doctor` there to see what that machine supports",
             )
 
     def why_unavailable(self, choice: Scheme) -> str | None:
-        """Nothing: what the machine of the senders lacks, it says when it runs."""
+        """Return None: the senders' machine reports missing features when it runs."""
         return None
 
     def run(
@@ -52,8 +52,8 @@ class BetweenHosts(RealPath):
     ) -> RunRecord:
         """Run flows from one machine to the other, in real time.
 
-        The arguments are those of :func:`ccgym.evaluation.simulate.simulate`; the seed decides nothing but what schemes
-        draw at random. Packets are at most as large as the tunnel carries.
+        The arguments are as for :func:`ccgym.evaluation.simulate.simulate`; the seed decides only the random draws of
+        schemes. Packets are at most as large as the tunnel's maximum.
 
         Raises:
             ConfigError: An argument is wrong, or the path is not between two machines.
@@ -71,20 +71,20 @@ def _hosts(path: NetworkPath) -> Hosts:
     if hosts is None:
         raise ConfigError(
             "backend-unsuitable",
-            f"a path that is described, {path.name or 'without a name'}",
+            f"a described path, {path.name or 'without a name'}",
             where=f"backend {REMOTE}",
-            expected="what lies between two machines: --remote HOST in place of a path",
+            expected="the path between two machines: --remote HOST instead of a path",
         )
     return hosts
 
 
 def _fitting(flow: FlowSpec, place: int) -> FlowSpec:
-    """The flow with packets that the tunnel carries."""
+    """Return the flow with a packet size that the tunnel can carry."""
     if flow.rtt is not None or flow.extra_rtt:
         raise ConfigError(
             "backend-unsuitable",
             "a round-trip time of its own",
             where=f"flows[{place}]",
-            expected="none: between two machines it is what it is",
+            expected="none: between two machines, the real path decides it",
         )
     return flow.model_copy(update={"mss": min(flow.mss, MTU - flow.header)})

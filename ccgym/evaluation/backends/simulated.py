@@ -13,7 +13,7 @@ from ccgym.units import TimeLike
 
 
 class Simulated:
-    """The simulator: virtual time, many runs at a time, each exact from its seed."""
+    """The simulator: virtual time, many runs at the same time, each repeatable from its seed."""
 
     name = "sim"
 
@@ -23,10 +23,10 @@ class Simulated:
         self._halt = _core.Halt()
 
     def require(self, path: NetworkPath, duration_ns: int) -> None:
-        """Every path can be simulated."""
+        """Accept every path: all paths can be simulated."""
 
     def why_unavailable(self, choice: Scheme) -> str | None:
-        """Schemes that cannot be simulated are refused, not left out."""
+        """Return None: schemes that cannot be simulated are refused, not left out."""
         return None
 
     def run(

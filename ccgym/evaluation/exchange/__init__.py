@@ -1,14 +1,14 @@
-"""Results in the formats of other programs.
+"""Write results in the formats of other programs.
 
 ==============  ====================================================================================================
-``recorded``    a run with its packets, of the simulator, of a results directory or of Pantheon's logs
+``recorded``    a run with its packets, from the simulator, a results directory or Pantheon's logs
 ``pcap``        its packets as a capture: Wireshark, tcpdump, tcptrace
 ``qlog``        its flows as QUIC event logs: qvis
 ``flent``       its rates and delays: flent
 ``tables``      Parquet and Arrow tables of a whole directory
 ==============  ====================================================================================================
 
-:func:`write_run` picks the format by the name of the file; ``docs/reference/results.md`` says what is in each.
+:func:`write_run` chooses the format by the name of the file; ``docs/reference/results.md`` describes the formats.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ RUN_FORMATS: Final[Mapping[str, _Writer]] = {".pcap": pcap_bytes, ".sqlog": qlog
 
 
 def write_run(run: Recorded, file: Path, *, flow: int = 1, at: End = "sender") -> None:
-    """Write a run in the format that the name of the file says.
+    """Write a run in the format that the suffix of the file selects.
 
     Args:
         run: The run.
         file: A ``.pcap``, ``.sqlog`` or ``.flent.gz`` file.
-        flow: Of which flow; only for qlog, which has one connection per file.
-        at: Where packets are seen: at the ``sender`` or at the ``receiver``; not for flent.
+        flow: Number of the flow; only for qlog, which has one connection per file.
+        at: Where packets are captured: at the ``sender`` or at the ``receiver``; not for flent.
 
     Raises:
-        ConfigError: Another suffix, or no such flow.
+        ConfigError: The suffix is unknown, or there is no such flow.
         PlatformError: The file cannot be written.
     """
     writer = next((writer for suffix, writer in RUN_FORMATS.items() if file.name.endswith(suffix)), None)

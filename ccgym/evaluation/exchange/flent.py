@@ -1,7 +1,7 @@
-"""A run as flent's data file, so that flent plots it like a test of its own, ``tcp_nup``.
+"""Write a run as flent's data file, so that flent plots it like its own test ``tcp_nup``.
 
 Each flow is an upload of that test (``TCP upload::1``, Mbit/s of IP packets that left the path in steps of 0.1 s), with
-their sum and average. In the place of ``Ping (ms) ICMP`` stands the mean one-way delay of the packets that left in a
+their sum and average. ``Ping (ms) ICMP`` contains instead the mean one-way delay of the packets that left in a
 step, propagation and queueing together. Format: flent 2.3, version 4 (``flent/resultset.py``).
 """
 
@@ -25,12 +25,12 @@ PING: Final = "Ping (ms) ICMP"
 
 
 def flent_bytes(run: Recorded, *, flow: int = 0, at: End = "sender") -> bytes:
-    """The content of a ``.flent.gz`` file.
+    """Return the content of a ``.flent.gz`` file.
 
     Args:
         run: The run.
-        flow: Not used: all flows are there.
-        at: Not used: rates are those of what left the path.
+        flow: Not used: the file contains all flows.
+        at: Not used: rates are always measured where packets leave the path.
     """
     steps = max(1, round(run.duration_s / STEP_S))
     places = np.minimum((run.data.left_ns[run.data.arrived] / (STEP_S * 1e9)).astype(np.int64), steps - 1)
@@ -55,7 +55,7 @@ def flent_bytes(run: Recorded, *, flow: int = 0, at: End = "sender") -> bytes:
         "version": FORMAT_VERSION,
         "x_values": (np.arange(1, steps + 1) * STEP_S).round(6).tolist(),
         "results": results,
-        # flent draws these; averages and sums it takes from the results.
+        # flent draws these; it reads averages and sums from the results.
         "raw_values": {
             name: [
                 {"t": run.started_epoch_s + (step + 1) * STEP_S, "val": value}
@@ -68,7 +68,7 @@ def flent_bytes(run: Recorded, *, flow: int = 0, at: End = "sender") -> bytes:
         "metadata": {
             "NAME": TEST,
             "TITLE": run.name,
-            "NOTE": f"ccgym {_core.__version__}: {', '.join(run.schemes)}; in place of the ping the one-way delay",
+            "NOTE": f"ccgym {_core.__version__}: {', '.join(run.schemes)}; one-way delay instead of ping",
             "TIME": _text(began),
             "T0": _text(began),
             "LENGTH": run.duration_s,
@@ -96,5 +96,5 @@ def _series_meta(name: str) -> dict[str, Any]:
 
 
 def _text(at: datetime) -> str:
-    """``2026-01-02T03:04:05.000000Z``."""
+    """Return a time like ``2026-01-02T03:04:05.000000Z``."""
     return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,11 +1,11 @@
-"""A run as a capture with nanoseconds: libpcap's classic format, link type raw IP.
+"""Write a run as a capture with nanoseconds: libpcap's classic format, link type raw IP.
 
-Packets are IPv4 and UDP, whatever the flow was, with headers that are made up: flow N goes from 10.0.N.1, port
-1000 + N, to 10.0.N.2, port 2000 + N (of flows above 249 the third byte starts again), acknowledgements the other way.
-The IP length is that of the recorded packet, and 8 bytes of the payload are captured: the number of the packet in its
-flow and direction, so that retransmissions have numbers of their own. UDP's checksum is left out (0).
+All flows are shown as IPv4 and UDP, with artificial headers: flow N goes from 10.0.N.1, port
+1000 + N, to 10.0.N.2, port 2000 + N (for flows above 249, the third byte starts again); ACKs go the other way.
+The IP length is the length of the recorded packet. 8 bytes of the payload are captured: the number of the packet in
+its flow and direction, so that retransmissions have separate numbers. UDP's checksum is left out (0).
 
-The format: draft-ietf-opsawg-pcap.
+Format: draft-ietf-opsawg-pcap.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from ccgym.evaluation.metrics import IntArray
 MAGIC_NANOSECONDS: Final = 0xA1B23C4D
 LINKTYPE_RAW: Final = 101
 CAPTURED: Final = 36
-"""Bytes that are captured of a packet: IPv4, UDP, and the packet's number."""
+"""Captured bytes per packet: IPv4, UDP, and the packet's number."""
 _RECORD: Final = 16
 _UDP: Final = 17
 
 
 def pcap_bytes(run: Recorded, *, flow: int = 0, at: End = "sender") -> bytes:
-    """The content of a ``.pcap`` file.
+    """Return the content of a ``.pcap`` file.
 
     Args:
         run: The run.
-        flow: Not used: a capture has all flows.
-        at: Where packets are seen: data as it enters and acknowledgements as they arrive, or the other way round.
+        flow: Not used: a capture contains all flows.
+        at: Where packets are captured: ``sender``: entering data and arriving ACKs; ``receiver``: the opposite.
     """
     parts = [_seen(run.data, entering=at == "sender", back=False)]
     if run.acks is not None:
@@ -55,7 +55,7 @@ def pcap_bytes(run: Recorded, *, flow: int = 0, at: End = "sender") -> bytes:
 
 
 def _seen(packets: Packets, *, entering: bool, back: bool) -> tuple[IntArray, IntArray, npt.NDArray[np.uint8]]:
-    """Times, sizes and captured bytes of the packets that are seen at one end."""
+    """Return times, sizes and captured bytes of the packets at one end."""
     there = np.ones(packets.flow.size, dtype=bool) if entering else packets.arrived
     times = (packets.entered_ns if entering else packets.left_ns)[there]
     return times, packets.size[there], _headers(packets, there, back=back)
@@ -70,7 +70,7 @@ def _headers(packets: Packets, there: npt.NDArray[np.bool_], *, back: bool) -> n
     words[:, 0] = 0x4500
     words[:, 1] = size
     words[:, 2] = number & 0xFFFF
-    words[:, 3] = 0x4000  # don't fragment
+    words[:, 3] = 0x4000  # "don't fragment" flag
     words[:, 4] = 64 << 8 | _UDP
     words[:, 6], words[:, 7] = 10 << 8, ends[back]
     words[:, 8], words[:, 9] = 10 << 8, ends[not back]

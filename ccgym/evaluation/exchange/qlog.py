@@ -1,13 +1,13 @@
-"""A flow as a qlog: a sequence of JSON texts (``.sqlog``) of events as QUIC's congestion control has them.
+"""Write a flow as a qlog: a sequence of JSON texts (``.sqlog``) with events of QUIC's congestion control.
 
-Schema: draft-ietf-quic-qlog-main-schema and -quic-events, version 0.3, which qvis reads. Each packet is a QUIC packet
-of the 1-RTT space with a number of its own, whatever the flow was; retransmissions are new packets.
+Schema: draft-ietf-quic-qlog-main-schema and -quic-events, version 0.3, which qvis reads. For all kinds of flows, each
+packet is a QUIC packet of the 1-RTT space with its own number; retransmissions are new packets.
 
 At the sender: ``transport:packet_sent`` when a packet enters the path; ``recovery:metrics_updated`` from the recorded
 series (smoothed RTT in ms, window and flight in bytes, pacing rate in bit/s); ``recovery:packet_lost`` for a packet
-that never left the path. Logs do not say when its sender knew: the event stands where the third packet after it left
-the path, which is when RFC 9002 calls it lost, before a sender can know. At the receiver: ``transport:packet_received``
-when a packet left the path.
+that never left the path. Logs do not contain the time when the sender detected the loss: the event has the time when
+the third packet after it left the path, RFC 9002's time of loss, which is before the sender can detect it. At the
+receiver: ``transport:packet_received`` when a packet left the path.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ccgym.evaluation.exchange.recorded import End, Recorded
 
 VERSION: Final = "0.3"
 RECORD_SEPARATOR: Final = "\x1e"
-"""What each text begins with (RFC 7464)."""
+"""First character of each text (RFC 7464)."""
 PACKET_THRESHOLD: Final = 3
-"""Later packets after which one is lost (RFC 9002, 6.1.1)."""
+"""Number of later packets after which a packet is lost (RFC 9002, 6.1.1)."""
 
 _METRICS: Final = {
     "smoothed_rtt": ("srtt_ms", 1.0),
@@ -33,19 +33,19 @@ _METRICS: Final = {
     "bytes_in_flight": ("in_flight_bytes", 1.0),
     "pacing_rate": ("pacing_rate_mbps", 1e6),
 }
-"""qlog's metrics: our column, and what its values are multiplied with."""
+"""qlog's metrics: the column of ccgym, and the factor for its values."""
 
 _Event = tuple[int, str, dict[str, Any]]
 """Time in nanoseconds, name, data."""
 
 
 def qlog_bytes(run: Recorded, *, flow: int = 1, at: End = "sender") -> bytes:
-    """The content of a ``.sqlog`` file.
+    """Return the content of a ``.sqlog`` file.
 
     Args:
         run: The run.
         flow: Number of the flow, from 1.
-        at: Whose events.
+        at: The end whose events are written.
 
     Raises:
         ConfigError: There is no such flow.
@@ -80,7 +80,7 @@ def _sender(run: Recorded, flow: int) -> Iterator[_Event]:
     for number in np.flatnonzero(~arrived).tolist():
         later = leaving[np.searchsorted(leaving, number) :]
         if later.size >= PACKET_THRESHOLD:
-            # Packets may overtake one another: the third to leave, not the third that entered.
+            # Packets may be reordered: count the third packet that left, not the third that entered.
             known = int(np.partition(left[later[: 4 * PACKET_THRESHOLD]], PACKET_THRESHOLD - 1)[PACKET_THRESHOLD - 1])
             yield known, "recovery:packet_lost", {**_header(number), "trigger": "reordering_threshold"}
     yield from _metrics(run, flow)
@@ -94,7 +94,7 @@ def _receiver(run: Recorded, flow: int) -> Iterator[_Event]:
 
 
 def _metrics(run: Recorded, flow: int) -> Iterator[_Event]:
-    """What changed since the sample before."""
+    """Yield the values that changed since the previous sample."""
     if run.series is None:
         return
     own = np.flatnonzero(np.asarray(run.series["flow"]) == flow)

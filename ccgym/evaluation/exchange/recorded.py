@@ -1,4 +1,4 @@
-"""A run with its packets, as other formats take it."""
+"""A run with its packets, as input for other formats."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ccgym.evaluation.run_record import RunRecord, series_table
 from ccgym.units import TimeLike
 
 End: TypeAlias = Literal["sender", "receiver"]
-"""Where packets are seen."""
+"""Where packets are captured."""
 
 LOST: Final = -1
-"""The time of leaving of a packet that did not leave."""
+"""Departure time of a packet that did not leave the path."""
 
 ROUNDING_NS: Final = 2_000
-"""How far the times of one packet in a log may be apart: both are rounded to microseconds."""
+"""Maximum difference of the times of one packet in a log: both times are rounded to microseconds."""
 
 
 @dataclass(frozen=True)
@@ -33,18 +33,18 @@ class Packets:
     """Packets of a direction, in order of entering."""
 
     flow: IntArray
-    """From 1."""
+    """Flow number, from 1."""
     number: IntArray
-    """Which packet of its flow it is, from 0."""
+    """Number of the packet in its flow, from 0."""
     entered_ns: IntArray
     left_ns: IntArray
-    """:data:`LOST` where it did not leave."""
+    """Departure time, nanoseconds; :data:`LOST` if the packet did not leave."""
     size: IntArray
-    """Bytes of the IP packet."""
+    """Size of the IP packet, bytes."""
 
     @classmethod
     def of(cls, flow: IntArray, entered_ns: IntArray, left_ns: IntArray, size: IntArray) -> Packets:
-        """Sorted and numbered."""
+        """Return the packets sorted and numbered."""
         order = np.argsort(entered_ns, kind="stable")
         flow = flow[order]
         number = np.zeros(flow.size, dtype=np.int64)
@@ -55,14 +55,14 @@ class Packets:
 
     @classmethod
     def of_native(cls, packets: Mapping[str, npt.NDArray[Any]]) -> Packets:
-        """Of the native core's arrays; what never left has the largest number there, which is our -1."""
+        """Return the packets of the native core's arrays; their largest number (never left) becomes -1."""
         entered, left = (np.asarray(packets[name]).astype(np.int64) for name in ("entered_ns", "left_ns"))
         return cls.of(np.asarray(packets["flow"]).astype(np.int64) + 1, entered, left, packets["size"].astype(np.int64))
 
     @classmethod
     def of_log(cls, log: PacketLog) -> Packets:
-        """Of a log, which says how long a packet that left was on its way, but not which of those that entered it was:
-        of several that fit it is the first."""
+        """Return the packets of a log. It contains the delay of a packet that left, but not which entered packet it
+        was. If several packets match, the first is taken."""
         left = np.full(log.arrival_ns.size, LOST)
         began = log.departure_ns - log.delay_ns
         for flow in np.unique(log.arrival_flow):
@@ -83,11 +83,11 @@ class Packets:
 
     @property
     def arrived(self) -> npt.NDArray[np.bool_]:
-        """Which left the path."""
+        """Which packets left the path."""
         return np.asarray(self.left_ns != LOST)
 
     def table(self) -> dict[str, Any]:
-        """The columns of ``RunRecord.to_pandas("packets")``."""
+        """Return the columns of ``RunRecord.to_pandas("packets")``."""
         left = np.where(self.arrived, self.left_ns, np.nan)
         return {
             "flow": self.flow,
@@ -103,44 +103,44 @@ class Recorded:
     """A run with its packets."""
 
     name: str
-    """As in ``bbr_run1``."""
+    """Name such as ``bbr_run1``."""
     schemes: tuple[str, ...]
     """The scheme of each flow."""
     duration_s: float
     started_epoch_s: float
     data: Packets
     acks: Packets | None = None
-    """Acknowledgements; None where they were not recorded."""
+    """ACKs; None if they were not recorded."""
     series: Mapping[str, Any] | None = None
-    """Columns of ``RunRecord.to_pandas("series")``; None where there are none."""
+    """Columns of ``RunRecord.to_pandas("series")``; None without series."""
 
     @classmethod
     def of(cls, record: RunRecord, *, name: str = "run", step: TimeLike | None = None) -> Recorded:
-        """Of a run straight from the simulator or a real path.
+        """Return a run directly from the simulator or a real path.
 
         Args:
-            record: With its packets.
-            name: What to call it.
-            step: Length of the intervals of the series; that of the recorded series by default.
+            record: The run's record, with packets.
+            name: Name of the run.
+            step: Length of the intervals of the series; by default the recorded sampling interval.
 
         Raises:
-            ResultsError: It holds no packets, or no acknowledgements.
+            ResultsError: The record contains no packets, or no ACKs.
         """
         if record.native is None or record.metrics is None:
             raise ResultsError(
                 "not-recorded",
-                "this record holds no packets",
-                expected="a record straight from simulate(), with packets",
-                hint="records that were read from JSON hold numbers only",
+                "this record contains no packets",
+                expected="a record directly from simulate(), with packets",
+                hint="records that were read from JSON have numbers only: run it again",
             )
         try:
             acks = record.native.packets("ack")
         except RuntimeError:
             raise ResultsError(
                 "not-recorded",
-                "this record holds no acknowledgements",
-                expected="a run that recorded them",
-                hint="simulate(..., record=ccgym.Record(acks=True))",
+                "this record contains no ACKs",
+                expected="a run with recorded ACKs",
+                hint="run simulate(..., record=ccgym.Record(acks=True))",
             ) from None
         return cls(
             name=name,
@@ -154,7 +154,7 @@ class Recorded:
 
     @classmethod
     def of_files(cls, directory: PantheonDirectory, files: RunFiles) -> Recorded | None:
-        """Of the logs of a run in a results directory, ours or Pantheon's; None without a log of its data."""
+        """Return a run from the logs in a results directory of ccgym or Pantheon; None without a log of its data."""
         log, acks = files.read(), files.read("acklink")
         if log is None:
             return None
@@ -176,7 +176,7 @@ class Recorded:
         )
 
     def check_flow(self, flow: int) -> None:
-        """Raise :class:`ConfigError` where there is no flow of this number."""
+        """Raise :class:`ConfigError` if there is no flow with this number."""
         if not 1 <= flow <= len(self.schemes):
             raise ConfigError(
                 "out-of-range", str(flow), where="flow", expected=f"a number from 1 to {len(self.schemes)}"
@@ -184,10 +184,10 @@ class Recorded:
 
 
 def chosen_run(directory: PantheonDirectory, wanted: str | None) -> RunFiles:
-    """The run that a text such as ``bbr:2`` names; without a text the only one that has packet logs.
+    """Return the run that a text such as ``bbr:2`` names; without a text, the only run with packet logs.
 
     Raises:
-        ConfigError: There is no such run, or several and none was named.
+        ConfigError: There is no such run, or there are several runs and no text.
         ResultsError: There are no packet logs.
     """
     known = {f"{run.scheme}:{run.run}": run for run in directory.runs if "datalink" in run.logs}
@@ -197,7 +197,7 @@ def chosen_run(directory: PantheonDirectory, wanted: str | None) -> RunFiles:
             "there are no packet logs",
             where=str(directory.path),
             expected="logs such as cubic_datalink_run1.log",
-            hint="`ccgym logs` writes those of the runs that are there",
+            hint="`ccgym logs` writes the logs of existing runs",
         )
     if wanted is None and len(known) == 1:
         return next(iter(known.values()))

@@ -1,6 +1,6 @@
-"""The tables of a results directory as Parquet or Arrow, by pyarrow, which only this needs.
+"""Write the tables of a results directory as Parquet or Arrow, with pyarrow, which is needed only here.
 
-Columns and units are those of ``docs/reference/results.md``; what is not known is null.
+Columns and units are as in ``docs/reference/results.md``; unknown values are null.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ccgym.evaluation.results import ResultSet, result_table
 from ccgym.files import atomic_write
 
 TableName: TypeAlias = Literal["flows", "series", "packets"]
-"""``flows``: a row per scheme, run and flow; ``series``: per interval of 100 ms, too; ``packets``: a row per packet."""
+"""``flows``: a row per scheme, run and flow; ``series``: also per interval of 100 ms; ``packets``: a row per packet."""
 
 TABLES: Final[tuple[TableName, ...]] = ("flows", "series", "packets")
 TABLE_FORMATS: Final = (".parquet", ".arrow", ".feather")
-"""Suffixes of files; the last two are the same, Arrow's file format."""
+"""Suffixes of files; the last two are the same format, Arrow's file format."""
 
 
 def write_table(directory: Path, file: Path, table: str = "flows") -> int:
     """Write a table of a results directory, and return the number of its rows.
 
     Args:
-        directory: Of ``ccgym evaluate`` or ``ccgym report analyze``; packets also of Pantheon's.
+        directory: A directory of ``ccgym evaluate`` or ``ccgym report analyze``; for packets, also one of Pantheon.
         file: A ``.parquet``, ``.arrow`` or ``.feather`` file.
         table: Which table.
 
@@ -46,7 +46,7 @@ def write_table(directory: Path, file: Path, table: str = "flows") -> int:
     pyarrow = import_pyarrow()
     if table == "flows":
         columns = _columns(result_table(ResultSet.load(directory)))
-        columns["seed"] = pyarrow.array(columns["seed"], pyarrow.uint64())  # all 64 bits are in use
+        columns["seed"] = pyarrow.array(columns["seed"], pyarrow.uint64())  # seeds use all 64 bits
         parts = [pyarrow.table(columns)]
     else:
         parts = [pyarrow.table(_columns(one)) for one in _of_runs(directory, table)]
@@ -56,12 +56,12 @@ def write_table(directory: Path, file: Path, table: str = "flows") -> int:
 
 
 def write_arrow(table: Any, file: Path, name: str) -> None:
-    """Write a table of pyarrow's to a file, whole or not at all, in the format that the suffix says.
+    """Write a table of pyarrow to a file, completely or not at all, in the format that the suffix selects.
 
     Args:
         table: The table.
         file: A ``.parquet``, ``.arrow`` or ``.feather`` file.
-        name: What the file says that the table is.
+        name: Name of the table in the file.
     """
     pyarrow = import_pyarrow()
     table = table.replace_schema_metadata({"ccgym": _core.__version__, "table": name})
@@ -77,7 +77,7 @@ def write_arrow(table: Any, file: Path, name: str) -> None:
 
 
 def _of_runs(directory: Path, table: str) -> list[dict[str, Any]]:
-    """A table of each run, with scheme and run in front."""
+    """Return a table of each run, with scheme and run as first columns."""
     tables: Iterable[tuple[str, int, Mapping[str, Any] | None]]
     if table == "series":
         tables = ((one.scheme, one.run, read_series(directory, one)) for one in ResultSet.load(directory).cells)
@@ -102,7 +102,7 @@ def _of_runs(directory: Path, table: str) -> list[dict[str, Any]]:
 
 
 def _columns(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns as pyarrow takes them: NaN is what is not known."""
+    """Return columns as pyarrow accepts them; NaN marks unknown values."""
     return {
         name: np.ma.masked_invalid(column) if isinstance(column, np.ndarray) and column.dtype.kind == "f" else column
         for name, column in table.items()
@@ -110,7 +110,7 @@ def _columns(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def import_pyarrow() -> Any:
-    """The module pyarrow; :class:`PlatformError` where it is not installed."""
+    """Return the module pyarrow; raise :class:`PlatformError` if it is not installed."""
     try:
         import pyarrow
         import pyarrow.ipc
@@ -118,7 +118,7 @@ def import_pyarrow() -> Any:
         raise PlatformError(
             "package-missing",
             f"pyarrow cannot be imported ({error})",
-            expected="pyarrow, which only Parquet and Arrow files need",
-            hint="pip install 'ccgym[report]'; results.csv and *_run*.csv do without",
+            expected="pyarrow, which is needed only for Parquet and Arrow files",
+            hint="pip install 'ccgym[report]'; results.csv and *_run*.csv work without it",
         ) from None
     return pyarrow

@@ -1,26 +1,26 @@
 """Pantheon's result files, by their exact names and formats.
 
-Pantheon's own analysis, and every script that people wrote over its output, reads what this module writes. Formats:
+Pantheon's analysis, and users' scripts for its output, can read the files that this module writes. Formats:
 StanfordSNR/pantheon @23e738c, ``src/experiments/test.py``, ``src/analysis/plot.py``, ``src/helpers/utils.py``.
 
 ====================================  =================================================================================
-``pantheon_metadata.json``            what was run: sorted keys, indent 4
+``pantheon_metadata.json``            parameters of the test: sorted keys, indent 4
 ``pantheon_perf.json``                ``{scheme: {run: {"all" | flow: {"tput", "delay", "loss"}}}}``, one line
 ``<scheme>_stats_run<k>.log``         start and end, then the statistics as text
 ``<scheme>_datalink_run<k>.log``      merged tunnel log of the data direction
-``<scheme>_acklink_run<k>.log``       the same of the acknowledgements
+``<scheme>_acklink_run<k>.log``       merged tunnel log of the ACKs
 ``<scheme>_mm_datalink_run<k>.log``   mm-link log of the data direction (paths with a mahimahi trace)
-``<scheme>_mm_acklink_run<k>.log``    mm-link log of the acknowledgements
+``<scheme>_mm_acklink_run<k>.log``    mm-link log of the ACKs
 ``config.yml``                        names and plot styles of the schemes; Pantheon reads it as ``src/config.yml``
 ====================================  =================================================================================
 
 ===================  ==========================================
-``write``            all of them but the packet logs
-``packet_logs``      packet logs: written, and known again
-``directory``        what a directory of Pantheon's holds
-``analysis``         such a directory as a result set
-``logs``             reading Pantheon's and mahimahi's logs
-``raw_logs``         the tunnel's raw logs: read, merged and written
+``write``            writes all files except the packet logs
+``packet_logs``      writes and checks packet logs
+``directory``        the content of a directory of Pantheon
+``analysis``         reads such a directory as a result set
+``logs``             reads Pantheon's and mahimahi's logs
+``raw_logs``         reads, merges and writes the tunnel's raw logs
 ===================  ==========================================
 
 Facts that Pantheon does not store (seeds, capacity, versions) are never added here; they go to ``results.json``.
@@ -43,39 +43,39 @@ PERF_FILE = "pantheon_perf.json"
 CONFIG_FILE = "config.yml"
 
 LINKS: Final = ("datalink", "acklink")
-"""The directions of a run, as files name them."""
+"""The directions of a run, as in file names."""
 
 
 def stats_file(scheme: str, run: int) -> str:
-    """Name of the statistics text of a run."""
+    """Return the name of the statistics file of a run."""
     return f"{scheme}_stats_run{run}.log"
 
 
 def tunnel_log_file(scheme: str, run: int, link: str = "datalink") -> str:
-    """Name of a merged tunnel log; ``link`` is ``datalink`` or ``acklink``."""
+    """Return the name of a merged tunnel log; ``link`` is ``datalink`` or ``acklink``."""
     return f"{scheme}_{link}_run{run}.log"
 
 
 def mm_log_file(scheme: str, run: int, link: str = "datalink") -> str:
-    """Name of an mm-link log; ``link`` is ``datalink`` or ``acklink``."""
+    """Return the name of an mm-link log; ``link`` is ``datalink`` or ``acklink``."""
     return f"{scheme}_mm_{link}_run{run}.log"
 
 
 def figure_file(scheme: str, run: int, kind: str, link: str = "datalink") -> str:
-    """Name of a figure of a run; ``kind`` is ``throughput`` or ``delay``."""
+    """Return the name of a figure of a run; ``kind`` is ``throughput`` or ``delay``."""
     return f"{scheme}_{link}_{kind}_run{run}.png"
 
 
 def utc_text(epoch_s: float) -> str:
-    """``2025-01-02 03:04:05``, in UTC, as stats files and reports have it."""
+    """Return a time in UTC as in statistics files and reports: ``2025-01-02 03:04:05``."""
     return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def statistics_text(metrics: RunMetrics) -> str:
-    """The block from ``-- Total of …`` on.
+    """Return the block that starts with ``-- Total of …``.
 
-    Line order matters: Pantheon's ``report.py`` reads the three lines after each ``Flow n``. Where there is no number,
-    as of a run in which nothing left the path, there is no line, either.
+    Line order matters: Pantheon's ``report.py`` reads the three lines after each ``Flow n``. An unknown number has no
+    line, for example if no packet left the path.
     """
     count = len(metrics.flows)
     lines = [f"-- Total of {count} flow{'' if count == 1 else 's'}:"]
@@ -90,11 +90,11 @@ def statistics_text(metrics: RunMetrics) -> str:
 
 
 def printed_number(metrics: PantheonMetrics, name: str) -> float | None:
-    """A number as :func:`statistics_text` prints it: what Pantheon's report reads back, and averages.
+    """Return a number as rounded by :func:`statistics_text`: Pantheon's report reads and averages such numbers.
 
     Args:
-        metrics: the numbers of a flow, or of all.
-        name: ``throughput_mbps``, ``delay_p95_ms`` or ``loss``; the latter in per cent.
+        metrics: the numbers of a flow, or of all flows.
+        name: ``throughput_mbps``, ``delay_p95_ms`` or ``loss`` (in percent).
     """
     value: float | None = getattr(metrics, name)
     return None if value is None else float(_FORMATS[name](value))
@@ -125,15 +125,15 @@ def stats_text(
     generated_epoch_s: float,
     offsets_ms: Mapping[str, float] | None = None,
 ) -> str:
-    """The whole content of ``<scheme>_stats_run<k>.log``.
+    """Return the content of ``<scheme>_stats_run<k>.log``.
 
     Args:
-        metrics: the run's numbers. None for a run that does not count: Pantheon leaves its file without statistics,
-            and ``report.py`` counts and averages the files that have some.
-        start_epoch_s: when the first flow started, seconds since the epoch; None where that is not known.
-        end_epoch_s: when the flows were stopped. The same.
-        generated_epoch_s: when the statistics were computed.
-        offsets_ms: of a run between two hosts, the offset of the clocks of ``Local`` and ``Remote``, ms.
+        metrics: the run's numbers. None for a run that does not count: Pantheon's file then has no statistics, and
+            ``report.py`` counts and averages only files with statistics.
+        start_epoch_s: start of the first flow, seconds since the epoch; None if unknown.
+        end_epoch_s: end of the flows, seconds since the epoch; None if unknown.
+        generated_epoch_s: time of the computation of the statistics, seconds since the epoch.
+        offsets_ms: for a run between two hosts, the clock offsets of ``Local`` and ``Remote``, ms.
     """
     known = (("Start", start_epoch_s), ("End", end_epoch_s))
     times = "".join(f"{which} at: {utc_text(at)}\n" for which, at in known if at is not None)
@@ -149,7 +149,7 @@ def stats_text(
 
 
 def perf_entry(metrics: RunMetrics) -> dict[str, dict[str, float | None]]:
-    """One run's value in ``pantheon_perf.json``: Mbit/s, ms, fraction. Flow 0 is left out."""
+    """Return one run's value in ``pantheon_perf.json``: Mbit/s, ms, fraction. Flow 0 is left out."""
     entry = {"all": _perf(metrics.total)}
     entry.update({str(flow): _perf(part) for flow, part in metrics.flows.items() if flow != 0})
     return entry
@@ -160,7 +160,7 @@ def _perf(metrics: PantheonMetrics) -> dict[str, float | None]:
 
 
 def perf_json(schemes: Iterable[str], valid_runs: Mapping[tuple[str, int], RunMetrics]) -> str:
-    """``pantheon_perf.json``; a scheme without a valid run maps to ``{}``.
+    """Return the content of ``pantheon_perf.json``; a scheme without a valid run maps to ``{}``.
 
     Args:
         schemes: all schemes of the experiment, in order.
@@ -173,9 +173,9 @@ def perf_json(schemes: Iterable[str], valid_runs: Mapping[tuple[str, int], RunMe
 
 
 def config_yml(styles: Iterable[SchemeStyle]) -> str:
-    """``config.yml``: what Pantheon's analysis must know of a scheme to name and draw it.
+    """Return the content of ``config.yml``: names and plot styles of schemes for Pantheon's analysis.
 
-    Pantheon looks for it in its own ``src/``, and nowhere else.
+    Pantheon reads it only from its own ``src/``.
     """
     import yaml
 
@@ -184,14 +184,14 @@ def config_yml(styles: Iterable[SchemeStyle]) -> str:
 
 
 _CONFIG_HEAD: Final = """\
-# Pantheon's plot.py and report.py take this directory with --data-dir, once they know its schemes:
+# Pantheon's plot.py and report.py accept this directory with --data-dir after this command, which adds its schemes:
 #   cp config.yml PANTHEON/src/config.yml
 # They read the packet logs of every run, which evaluate writes with --logs all; runs without logs count as failed.
 """
 
 
 def metadata_json(schemes: Iterable[str], **facts: Any) -> str:
-    """``pantheon_metadata.json``; ``facts`` are its further entries, without those that are None."""
+    """Return the content of ``pantheon_metadata.json``; ``facts`` are further entries, left out if None."""
     metadata = {
         "start_run_id": 1,
         "cc_schemes": sorted(schemes),
@@ -201,5 +201,5 @@ def metadata_json(schemes: Iterable[str], **facts: Any) -> str:
 
 
 def _whole(value: float) -> int | float:
-    """Pantheon's options are integers; a fraction of a second is kept rather than cut."""
+    """Return an integer, as Pantheon's options are, if the value is whole; otherwise keep the fraction of a second."""
     return int(value) if value.is_integer() else value

@@ -1,4 +1,4 @@
-"""A directory of Pantheon's as a result set of ours: same numbers, and so the same tables, figures and pages."""
+"""Read a directory of Pantheon as a result set of ccgym: equal numbers give equal tables, figures and pages."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ def analyze(
     command: str = "",
     observer: Observer | None = None,
 ) -> ResultSet:
-    """Read all runs of a directory, and write what an evaluation writes of its own: results, curves, tables of runs.
+    """Read all runs of a directory, and write the files of an evaluation: results, curves, tables of runs.
 
-    Numbers are computed from the packet logs. Of a run without a log they are those of its statistics file, rounded as
-    there, and it has no figures.
+    Numbers are computed from the packet logs. For a run without a log, they are the rounded numbers of its statistics
+    file, and the run has no figures.
 
     Args:
-        directory: What Pantheon left.
-        out: Our results directory; made if it does not exist.
-        schemes: Those to read; all by default.
+        directory: Pantheon's directory.
+        out: The results directory of ccgym; created if it does not exist.
+        schemes: The schemes to read; by default all.
         command: The command line, for the record.
         observer: Receives the progress.
 
     Raises:
-        ConfigError: There is no run of such a scheme.
-        ResultsError: A log is damaged, or the directory is another experiment's.
+        ConfigError: One of the schemes has no run.
+        ResultsError: A log is damaged, or the directory belongs to another experiment.
     """
     observer = observer or Silent()
     styles = chosen_styles(directory.styles, schemes)
@@ -84,11 +84,11 @@ def analyze(
 
 
 def with_acklinks(results: ResultSet, source: Path, out: Path, observer: Observer | None = None) -> ResultSet:
-    """The same results with what their acknowledgements did, of the runs whose ``acklink`` log is there.
+    """Return the results with numbers and curves of the ACKs, for runs with an ``acklink`` log.
 
     Args:
-        results: Results of ours, or of a directory of Pantheon's.
-        source: Where the logs are.
+        results: Results of ccgym, or of a directory of Pantheon.
+        source: The directory with the logs.
         out: The results directory, for the curves.
         observer: Receives the progress.
     """
@@ -124,7 +124,7 @@ def _parameters(directory: PantheonDirectory, schemes: list[str], runs: list[Run
 
 
 def _longest_s(runs: list[RunFiles]) -> float:
-    """The longest run by its statistics; where none says, by its log."""
+    """Return the duration of the longest run, seconds, from the statistics, or else from the logs."""
     said = [
         run.statistics.ended_epoch_s - run.statistics.started_epoch_s
         for run in runs
@@ -146,7 +146,7 @@ def _cell(directory: PantheonDirectory, files: RunFiles, parameters: Mapping[str
         series = kept_series(_series(log, flows, runtime_s)) if log.flows else {}
         atomic_write(out / curves, packed({**RunCurves.from_log(log).arrays(), **series}))
         asked = directory.metadata.get("runtime") or files.statistics.ended_epoch_s is not None
-        invalid = metrics.invalid_reason(runtime_s if asked else 0.0)  # where nothing tells, no run is too short
+        invalid = metrics.invalid_reason(runtime_s if asked else 0.0)  # with an unknown run time, no run is too short
     else:
         if out.resolve() != directory.path.resolve():
             shutil.copyfile(directory.path / stats_file(*run), out / stats_file(*run))
@@ -178,7 +178,7 @@ def _series(log: PacketLog, flows: Sequence[FlowRecord], runtime_s: float) -> di
 
 
 def _numbers(files: RunFiles) -> tuple[RunMetrics, PacketLog | None, str]:
-    """The numbers of a run, its packets where they were logged, and a hash of what both were read from."""
+    """Return the numbers of a run, its packets if they were logged, and a hash of the files of both."""
     log = files.read()
     if log is not None:
         digest = hashlib.sha256()
@@ -210,7 +210,7 @@ def _flow(
 
 
 def path_text(metadata: Mapping[str, Any]) -> str:
-    """The path of a test, as far as its metadata say: mahimahi's command line, or the hosts at its ends."""
+    """Return the path of a test from its metadata: mahimahi's command line, or the hosts at its ends."""
     hosts = Hosts.of_metadata(metadata)
     if hosts is not None:
         return hosts.text
@@ -222,7 +222,7 @@ def path_text(metadata: Mapping[str, Any]) -> str:
         metadata.get("extra_mm_link_args"),
         metadata.get("append_mm_cmds"),
     ]
-    return " ".join(str(word) for word in words if word) if "uplink_trace" in metadata else "a path that nothing names"
+    return " ".join(str(word) for word in words if word) if "uplink_trace" in metadata else "an unnamed path"
 
 
 def _provenance(directory: PantheonDirectory, command: str) -> dict[str, Any]:
@@ -232,9 +232,9 @@ def _provenance(directory: PantheonDirectory, command: str) -> dict[str, Any]:
         "path": path_text(directory.metadata),
         "backend": RECORDED,
         "place": SHORT_PLACES[RECORDED],
-        "started": f"{utc_text(min(started))} UTC" if started else "at a time that nothing tells",
+        "started": f"{utc_text(min(started))} UTC" if started else "at an unknown time",
         "wall_s": 0.0,
         "versions": versions(),
-        "system": "that of Pantheon's test",
+        "system": "the machine of Pantheon's test",
         "git": str(directory.metadata.get("git_summary", "")).strip(),
     }

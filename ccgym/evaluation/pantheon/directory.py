@@ -1,7 +1,7 @@
-"""What a directory of Pantheon's holds: its metadata, the names and plot styles of its schemes, its runs.
+"""Read the content of a directory of Pantheon: metadata, names and plot styles of schemes, and runs.
 
-A directory may be incomplete: archives often keep the statistics without the packet logs, old versions wrote fewer
-metadata, and runs may have any numbers.
+A directory may be incomplete: archives often contain the statistics without the packet logs, old versions wrote fewer
+metadata, and run numbers are arbitrary.
 """
 
 from __future__ import annotations
@@ -43,29 +43,29 @@ _PART: Final = re.compile(r"^-- (?:Total of (?P<count>\d+) flows?|Flow (?P<flow>
 
 @dataclass(frozen=True)
 class Statistics:
-    """What the statistics file of a run says, as rounded there."""
+    """The content of a run's statistics file, with its rounded numbers."""
 
     started_epoch_s: float | None = None
     ended_epoch_s: float | None = None
     offsets_ms: Mapping[str, float] = field(default_factory=dict)
-    """Clock offsets of the hosts ``Local`` and ``Remote`` to the time server, ms, where they were measured."""
+    """Clock offsets of the hosts ``Local`` and ``Remote`` to the time server, ms; empty if not measured."""
     capacity_mbps: float | None = None
     flows: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
-    """By number of the flow, 0 for all together: ``throughput_mbps``, ``delay_p95_ms``, ``loss`` (a fraction)."""
+    """By flow number, 0 for all flows together: ``throughput_mbps``, ``delay_p95_ms``, ``loss`` (a fraction)."""
 
 
 @dataclass(frozen=True)
 class RunFiles:
-    """A run: its number and its files, where they are there."""
+    """A run: its number and its existing files."""
 
     scheme: str
     run: int
     logs: Mapping[str, LinkLogs]
-    """By link, ``datalink`` and ``acklink``: its logs, where there are any."""
+    """The existing logs by link, ``datalink`` and ``acklink``."""
     statistics: Statistics
 
     def read(self, link: str = "datalink") -> PacketLog | None:
-        """The packets of a link; None without a log.
+        """Read the packets of a link; return None without a log.
 
         Raises:
             ResultsError: A log is damaged.
@@ -75,7 +75,7 @@ class RunFiles:
             return None
         if found.merged is not None:
             return read_log(found.merged)
-        # The offsets are those of the hosts at which files were recorded.
+        # The offsets belong to the hosts that recorded the files.
         local, remote = (self.statistics.offsets_ms.get(which, 0.0) for which in ("Local", "Remote"))
         sender, receiver = (local, remote) if found.sender_local else (remote, local)
         entered, left = (sender, receiver) if link == "datalink" else (receiver, sender)
@@ -84,17 +84,17 @@ class RunFiles:
 
 @dataclass(frozen=True)
 class LinkLogs:
-    """The logs of one direction of a run: the merged one, or the raw ones with mm-link's."""
+    """The logs of one direction of a run: the merged log, or the raw logs and mm-link's log."""
 
     merged: Path | None
     raw: tuple[RawFlow, ...] = ()
     link_log: Path | None = None
     sender_local: bool = True
-    """Whether data was sent by the local host of a test between two."""
+    """Whether the local host sent the data, in a test between two hosts."""
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What the packets are read from."""
+        """The files that contain the packets."""
         if self.merged is not None:
             return (self.merged,)
         own = [file for one in self.raw for file in (one.egress, one.ingress)]
@@ -103,36 +103,36 @@ class LinkLogs:
 
 @dataclass(frozen=True)
 class PantheonDirectory:
-    """A directory that Pantheon's ``test.py`` filled, or our own ``evaluate``."""
+    """A directory from Pantheon's ``test.py`` or from ``ccgym evaluate``."""
 
     path: Path
     metadata: Mapping[str, Any]
-    """``pantheon_metadata.json``; empty without one."""
+    """Content of ``pantheon_metadata.json``; empty without this file."""
     styles: tuple[SchemeStyle, ...]
     runs: tuple[RunFiles, ...]
-    """In order of scheme and number."""
+    """The runs, ordered by scheme and number."""
     alone: tuple[Path, ...] = ()
-    """Raw logs of the tunnel that cannot be merged, since that of the other end is missing."""
+    """Raw logs of the tunnel that cannot be merged, since the log of the other end is missing."""
 
     @classmethod
     def open(cls, path: Path, config: Path | None = None) -> PantheonDirectory:
-        """Look into a directory.
+        """Read the content of a directory, without its packet logs.
 
         Args:
             path: The directory.
-            config: Pantheon's ``config.yml`` with names and plot styles of the schemes; by default the one in the
-                directory, if there is one.
+            config: Pantheon's ``config.yml`` with names and plot styles of the schemes; by default the file in the
+                directory, if it exists.
 
         Raises:
-            ResultsError: It is not a directory, has no runs, or a file in it is damaged.
+            ResultsError: The path is no directory, has no runs, or a file in it is damaged.
         """
-        if path.exists() and not path.is_dir():  # reading it tells what is wrong with it
+        if path.exists() and not path.is_dir():  # reading it raises the error
             _check_name(path)
             styles = _styles([path.stem], config)
             return cls(path, {}, styles, (RunFiles(path.stem, 1, {"datalink": LinkLogs(path)}, Statistics()),))
         if not path.is_dir():
             raise ResultsError(
-                "results-missing", "there is no such directory", where=str(path), expected="a directory of Pantheon's"
+                "results-missing", "there is no such directory", where=str(path), expected="a directory of Pantheon"
             )
         found: dict[tuple[str, int], None] = {}
         raw, alone = raw_flows(path)
@@ -145,13 +145,13 @@ class PantheonDirectory:
         if not found:
             raise ResultsError(
                 "results-missing",
-                "no run is in the directory",
+                "the directory contains no run",
                 where=str(path),
-                expected="files like cubic_datalink_run1.log and cubic_stats_run1.log, which Pantheon's test.py writes",
+                expected="files of Pantheon's test.py, like cubic_datalink_run1.log and cubic_stats_run1.log",
                 hint=f"the other end of {alone[0].name} is missing"
                 if alone
-                else "of results of ours `ccgym logs` writes them; the option --data-dir of test.py named Pantheon's "
-                "directory, which by default is src/experiments/data",
+                else "for results of ccgym, `ccgym logs` writes them; for Pantheon, name the directory of test.py's "
+                "option --data-dir, by default src/experiments/data",
             )
         metadata = _metadata(path / pantheon.METADATA_FILE)
         names = list(dict.fromkeys([*map(str, metadata.get("cc_schemes", ())), *(scheme for scheme, _ in found)]))
@@ -176,10 +176,10 @@ def _link_logs(
     raw: tuple[RawFlow, ...],
     said: Statistics,
 ) -> LinkLogs | None:
-    """The logs of a direction: the tunnel's, else its raw ones, else mahimahi's, whose delay is that of its queue."""
+    """Return the logs of a direction: the tunnel's logs, its raw logs, or mahimahi's log with queueing delay only."""
     tunnel = _existing(path / pantheon.tunnel_log_file(scheme, run, link))
     shell = _existing(path / pantheon.mm_log_file(scheme, run, link))
-    # Without flows of its own (-f 0) a test has no tunnel; Pantheon then reads mahimahi's log.
+    # A test without flows (-f 0) has no tunnel; Pantheon then reads mahimahi's log.
     if metadata.get("flows") == 0:
         tunnel, raw = shell, ()
     if tunnel is not None:
@@ -190,7 +190,7 @@ def _link_logs(
 
 
 def _check_name(file: Path) -> None:
-    """Names of files become names of schemes, in tables and reports."""
+    """Check a file name, since its text becomes the name of a scheme in tables and reports."""
     try:
         file.name.encode()
     except UnicodeEncodeError:
@@ -213,14 +213,14 @@ def _metadata(file: Path) -> Mapping[str, Any]:
         return {}
     except UnreadableError as error:
         raise ResultsError(
-            "file-malformed", f"the file {error}", where=str(file), expected="what Pantheon's test.py wrote"
+            "file-malformed", f"the file {error}", where=str(file), expected="a file from Pantheon's test.py"
         ) from None
     if not isinstance(found, dict) or not isinstance(found.get("cc_schemes", []), list):
         raise ResultsError(
             "file-malformed",
-            f"the file holds {shown(json.dumps(found))}",
+            f"the file contains {shown(json.dumps(found))}",
             where=str(file),
-            expected="what Pantheon's test.py wrote",
+            expected="a file from Pantheon's test.py",
         )
     mixed = found.get("test_config") or {}
     flows = mixed.get("flows") or [] if isinstance(mixed, dict) else None
@@ -229,7 +229,7 @@ def _metadata(file: Path) -> Mapping[str, Any]:
             "file-malformed",
             f"test_config: {shown(json.dumps(mixed))}",
             where=str(file),
-            expected="flows, each with its scheme",
+            expected="a list of flows, each with its scheme",
         )
     for name in ("run_times", "runtime", "flows", "interval"):
         value = found.get(name)
@@ -238,7 +238,7 @@ def _metadata(file: Path) -> Mapping[str, Any]:
                 "file-malformed",
                 f"{name}: {shown(json.dumps(value))}",
                 where=str(file),
-                expected="a number of zero or more, as Pantheon's test.py wrote",
+                expected="a number of at least zero, as written by Pantheon's test.py",
             )
     return found
 
@@ -256,7 +256,7 @@ def _statistics(directory: Path, scheme: str, run: int) -> Statistics:
             "file-malformed",
             f"a number or time cannot be read: {error}",
             where=str(file),
-            expected="what Pantheon's analysis wrote",
+            expected="a file from Pantheon's analysis",
         ) from None
 
 
@@ -289,7 +289,7 @@ def _finite(word: str) -> float:
 
 
 def _styles(names: list[str], config: Path | None) -> tuple[SchemeStyle, ...]:
-    """How the schemes are named and drawn: as the configuration says, else as our scheme of that name."""
+    """Return names and plot styles of the schemes, from the configuration or from ccgym's scheme with that name."""
     configured = {} if config is None else _configured(config)
     return tuple(configured.get(name) or _own_style(name, place) for place, name in enumerate(names))
 
@@ -320,5 +320,5 @@ def _configured(config: Path) -> Mapping[str, SchemeStyle]:
             "file-malformed",
             f"the file cannot be used: {type(error).__name__}: {error}",
             where=str(config),
-            expected="Pantheon's src/config.yml: 'schemes:' with name, color and marker of each",
+            expected="Pantheon's src/config.yml: 'schemes:' with name, color and marker of each scheme",
         ) from None

@@ -1,6 +1,6 @@
-"""Reading Pantheon's merged tunnel logs and mahimahi's link logs.
+"""Read Pantheon's merged tunnel logs and mahimahi's link logs.
 
-Real Pantheon output can so be analyzed like our own runs. Formats (StanfordSNR/pantheon @23e738c
+So output of Pantheon can be analyzed like runs of ccgym. Formats (StanfordSNR/pantheon @23e738c
 ``src/experiments/merge_tunnel_logs.py``; ravinet/mahimahi @ae477d4 ``src/frontend/link_queue.cc``):
 
 ==========================  ===========================================================================================
@@ -11,8 +11,8 @@ Real Pantheon output can so be analyzed like our own runs. Formats (StanfordSNR/
 ``T d P B``                 P packets of B bytes dropped (mahimahi after 2018 only); not part of any metric
 ==========================  ===========================================================================================
 
-T and D are milliseconds, up to three decimals. Without F, as in an mm-link log read directly (``-f 0`` runs), the flow
-is 0; sizes there are IP length + 4, and D is queueing at that link only.
+T and D are milliseconds with at most three decimals. Without F, as in an mm-link log that is read directly (``-f 0``
+runs), the flow is 0. Sizes are then IP length + 4, and D is only the queueing delay at that link.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from ccgym.evaluation.metrics import IntArray, PacketLog
 from ccgym.files import UnreadableError, open_regular
 
 MAX_LOG_MS: Final = 24 * 3600e3
-"""Later times, and longer delays, are those of no run, ms."""
+"""Maximum time and delay in a log, ms."""
 _MAX_EPOCH_MS: Final = 1e14
-"""Beginnings of logs are earlier, ms since the epoch."""
+"""Upper bound of the start time of a log, ms since the epoch."""
 _MAX_INTEGER: Final = 2**31
-"""Larger packets, and higher numbers of flows, are refused."""
+"""Maximum packet size, and maximum flow number."""
 
 
 def parse_log(lines: Iterable[str], name: str) -> PacketLog:
@@ -44,7 +44,7 @@ def parse_log(lines: Iterable[str], name: str) -> PacketLog:
 
     Args:
         lines: the lines of the log.
-        name: what to call it in errors.
+        name: name of the log in errors.
     """
     arrivals: list[tuple[float, int, int]] = []
     departures: list[tuple[float, int, int, float]] = []
@@ -59,7 +59,7 @@ def parse_log(lines: Iterable[str], name: str) -> PacketLog:
                 arrivals.append((time_ms, size, count(words[3]) if len(words) > 3 else 0))
             elif kind == "-":
                 delay_ms = float(words[3])
-                if not abs(delay_ms) <= MAX_LOG_MS:  # between two clocks a delay may be negative
+                if not abs(delay_ms) <= MAX_LOG_MS:  # between two clocks, a delay may be negative
                     raise ValueError("no delay")
                 departures.append((time_ms, size, count(words[4]) if len(words) > 4 else 0, delay_ms))
             elif kind == "#":
@@ -72,7 +72,7 @@ def parse_log(lines: Iterable[str], name: str) -> PacketLog:
                 f"{shown(line.rstrip())} is not a line of a tunnel log",
                 where=f"{name}:{number}",
                 expected="'T # BYTES', 'T + BYTES [FLOW]' or 'T - BYTES DELAY_MS [FLOW]', T in ms, up to a day",
-                hint="a cut-off last line means that the run was interrupted: run it again",
+                hint="an incomplete last line means that the run was interrupted: run it again",
             ) from None
     arrived, departed, offered = _columns(arrivals, 3), _columns(departures, 4), _columns(opportunities, 2)
     return PacketLog(
@@ -89,7 +89,7 @@ def parse_log(lines: Iterable[str], name: str) -> PacketLog:
 
 
 def log_time_ms(word: str) -> float:
-    """A time of a log; ValueError where it is none that a run can have."""
+    """Return a time of a log; raise ValueError if it is outside of the range for a run."""
     time_ms = float(word)
     if not 0 <= time_ms <= MAX_LOG_MS:
         raise ValueError("no time of a run")
@@ -97,7 +97,7 @@ def log_time_ms(word: str) -> float:
 
 
 def count(word: str) -> int:
-    """A size or the number of a flow; ValueError where it is none."""
+    """Return a packet size or flow number; raise ValueError if it is neither."""
     number = int(word)
     if not 0 <= number < _MAX_INTEGER:
         raise ValueError("out of range")
@@ -106,7 +106,7 @@ def count(word: str) -> int:
 
 @contextmanager
 def log_lines(path: Path) -> Iterator[TextIO]:
-    """The lines of a log; :class:`ResultsError` where it cannot be read."""
+    """Open a log to read its lines; raise :class:`ResultsError` if it cannot be read."""
     try:
         file = io.TextIOWrapper(open_regular(path), encoding="ascii", errors="replace")
     except (OSError, UnreadableError) as error:
@@ -133,7 +133,7 @@ def read_log(path: Path) -> PacketLog:
 
 
 def init_timestamp_ms(path: Path) -> float:
-    """The beginning that a log states in its head, ms since the epoch; :class:`ResultsError` where it states none."""
+    """Return the start time in the head of a log, ms since the epoch; raise :class:`ResultsError` if it is missing."""
     stated = None
     with log_lines(path) as file:
         for line in file:
@@ -145,7 +145,7 @@ def init_timestamp_ms(path: Path) -> float:
     if stated is None:
         raise ResultsError(
             "log-malformed",
-            "the log does not say when it began",
+            "the log has no start time",
             where=str(path),
             expected="a line '# init timestamp: E'",
         )
@@ -153,7 +153,7 @@ def init_timestamp_ms(path: Path) -> float:
 
 
 def stated_epoch_ms(word: str) -> float | None:
-    """The beginning of a log, ms since the epoch; None where it is none."""
+    """Return the start time of a log, ms since the epoch; None if the text is no such time."""
     try:
         found = float(word)
     except ValueError:
@@ -162,10 +162,10 @@ def stated_epoch_ms(word: str) -> float | None:
 
 
 def last_time_s(path: Path) -> float:
-    """The time in the last line of a log, seconds since its beginning; 0 where that line is damaged."""
+    """Return the time in the last line of a log, seconds since its start; 0 if that line is damaged."""
     try:
         with open_regular(path) as file:
             file.seek(max(0, path.stat().st_size - 200))
             return log_time_ms(file.read(200).splitlines()[-1].split()[0].decode("ascii", "replace")) / 1e3
-    except (OSError, IndexError, ValueError):  # an unreadable one is an error when it is read
+    except (OSError, IndexError, ValueError):  # an unreadable log raises an error later, when it is read
         return 0.0

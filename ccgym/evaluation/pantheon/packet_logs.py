@@ -1,4 +1,4 @@
-"""The packet logs of a run, Pantheon's and mahimahi's: written, and known again."""
+"""Write and check the packet logs of a run, in the formats of Pantheon and mahimahi."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ccgym.evaluation.run_record import RunRecord
 from ccgym.units import NS_PER_MS
 
 Direction: TypeAlias = Literal["up", "down"]
-"""``up``: data; ``down``: acknowledgements."""
+"""``up``: data; ``down``: ACKs."""
 
 _LEVEL: Final = 3
-"""How hard logs are compressed: 36 MB of a run in 0.2 s."""
+"""Compression level of logs: 36 MB of a run in 0.2 s."""
 
 _WAYS: tuple[tuple[str, Literal["data", "ack"], Direction], ...] = (
     ("datalink", "data", "up"),
@@ -35,14 +35,14 @@ PACKED: Final = ".gz"
 def write_packet_logs(
     run: Run, record: RunRecord, directory: Path, *, raw: bool = False, pack: bool = False
 ) -> dict[str, dict[str, Any]]:
-    """Write the packet logs of a run; their names, each with its fingerprint.
+    """Write the packet logs of a run, and return their names, each with its fingerprint.
 
     Args:
-        run: What was run, with acknowledgements and link events recorded.
-        record: What came out.
-        directory: Where to.
+        run: The run, with ACKs and link events recorded.
+        record: Its record.
+        directory: The directory to write to.
         raw: Whether to write the raw logs of the tunnel, too.
-        pack: Whether to compress them, a tenth as large; Pantheon's tools cannot read them then.
+        pack: Whether to compress them to a tenth of their size; Pantheon's tools cannot read compressed logs.
     """
     native = record.native
     assert native is not None
@@ -86,7 +86,7 @@ def write_packet_logs(
 
 
 def unpack_log(packed: Path) -> None:
-    """Write a compressed log as Pantheon's tools read it, next to it."""
+    """Write the uncompressed form of a log, for Pantheon's tools, next to the compressed file."""
     plain = packed.with_name(packed.name.removesuffix(PACKED))
     partial = plain.with_name(f".{plain.name}.partial")
     with gzip.open(packed) as source, partial.open("wb") as target:
@@ -95,9 +95,9 @@ def unpack_log(packed: Path) -> None:
 
 
 def _ends_ms(run: Run, record: RunRecord, epoch_ms: float) -> tuple[float, float]:
-    """When the run began by the clock of the senders, and by that of the receivers, ms since the epoch.
+    """Return the start of the run by the senders' clock and by the receivers' clock, ms since the epoch.
 
-    Offsets that a time server told are in statistics files, and merging adds them again.
+    Offsets measured with a time server are in statistics files, and merging adds them again.
     """
     hosts, offsets = hosts_of(run.path), (record.path_report or {}).get("clock_offsets_ms")
     if hosts is None or offsets is None:
@@ -107,15 +107,15 @@ def _ends_ms(run: Run, record: RunRecord, epoch_ms: float) -> tuple[float, float
 
 
 def has_raw_logs(names: Iterable[str]) -> bool:
-    """Whether raw logs are among the packet logs of a run."""
+    """Return whether the packet logs of a run include raw logs."""
     return any(name.endswith(".ingress") for name in names)
 
 
 def what_is_wrong(log: Path, known: Mapping[str, Any]) -> str | None:
-    """What is wrong with a packet log, or None.
+    """Return the problem of a packet log, or None.
 
-    A log whose change time is still that of its fingerprint is not read again, since a gigabyte of logs takes seconds:
-    the kernel sets this time on every write, and does not let it be set back. A copy has another, so its bytes decide.
+    If its change time equals the time in its fingerprint, the log is not read, since a gigabyte of logs takes seconds:
+    the kernel sets this time on every write, and it cannot be set back. For a copy with another time, the bytes decide.
 
     Args:
         log: The file.
@@ -133,7 +133,7 @@ def what_is_wrong(log: Path, known: Mapping[str, Any]) -> str | None:
 
 
 def fingerprint(log: Path) -> dict[str, Any]:
-    """Size, change time and checksum of a packet log."""
+    """Return size, change time and checksum of a packet log."""
     stat = log.stat()
     return {"bytes": stat.st_size, "changed_ns": stat.st_ctime_ns, "sha256": _sha256(log)}
 
@@ -154,17 +154,17 @@ def mm_log_header(
     command: Sequence[str],
     name: str,
 ) -> str | None:
-    """The header of mahimahi's log, for the first link of a direction; None where that link does not follow a trace.
+    """Return the header of mahimahi's log for the first link of a direction; None if that link follows no trace.
 
-    Five lines, and a sixth where the link is nested in other shells (ravinet/mahimahi @ae477d4
-    ``src/frontend/link_queue.cc``). Our links start at the run's start, so the base timestamp is 0.
+    It has five lines, and a sixth if the link is nested in other shells (ravinet/mahimahi @ae477d4
+    ``src/frontend/link_queue.cc``). ccgym's links start with the run, so the base timestamp is 0.
 
     Args:
         uplink: the elements that data crosses, as in the specification given to the simulator.
-        downlink: those that acknowledgements cross.
-        direction: whose log it is.
+        downlink: the elements that ACKs cross.
+        direction: direction of the log.
         epoch_ms: start of the run, milliseconds since the epoch.
-        command: the command line to name.
+        command: the command line for the header.
         name: the name of the log itself.
     """
     links = [element for element in (uplink if direction == "up" else downlink) if element["kind"] == "link"]
@@ -180,7 +180,7 @@ def mm_log_header(
         f"# init timestamp: {round(epoch_ms)}",
         "# base timestamp: 0",
     ]
-    # Data crosses the outermost shell last. A delay counts in both directions and is named once.
+    # Data crosses the outermost shell last. A delay applies to both directions and is listed once.
     outer = [_shell(element, "up") for element in reversed(uplink)]
     outer += [_shell(element, "down") for element in downlink if element["kind"] == "loss"]
     if any(outer):
@@ -189,7 +189,7 @@ def mm_log_header(
 
 
 def queue_text(queue: Mapping[str, Any]) -> str:
-    """``droptail [packets=94]``, as mahimahi prints a queue."""
+    """Return a queue as mahimahi prints it: ``droptail [packets=94]``."""
     shown = queue["kind"].removeprefix("mahimahi_")
     limit = queue.get("limit") or {}
     settings = [f"{unit}={limit[unit]}" for unit in ("bytes", "packets") if limit.get(unit)]
@@ -202,7 +202,7 @@ def queue_text(queue: Mapping[str, Any]) -> str:
 
 
 def _shell(element: Mapping[str, Any], direction: Direction) -> str:
-    """The label of an outer shell, with the blank that follows it; empty for elements that mahimahi does not have."""
+    """Return the label of an outer shell, with a trailing space; empty for elements that mahimahi does not have."""
     if element["kind"] == "delay" and isinstance(element["delay"], int):
         return f"[delay {element['delay'] // NS_PER_MS} ms] "
     if element["kind"] == "loss" and isinstance(element["probability"], (int, float)):

@@ -1,12 +1,12 @@
-"""The raw logs of Pantheon's tunnel: one file per flow and end, which ``merge_tunnel_logs.py`` makes tunnel logs of.
+"""The raw logs of Pantheon's tunnel: one file per flow and end. ``merge_tunnel_logs.py`` makes tunnel logs from them.
 
-Pantheon keeps them in its temporary directory and merges them after a run. Where the merge failed, or a run between two
-hosts had the wrong clock offset, they are all that is left. Formats: StanfordSNR/pantheon @23e738c
+Pantheon keeps them in its temporary directory and merges them after a run. If the merge failed, or a run between two
+hosts had the wrong clock offset, only raw logs are left. Formats: StanfordSNR/pantheon @23e738c
 ``src/experiments/merge_tunnel_logs.py`` and ``test.py``; StanfordSNR/pantheon-tunnel.
 
 =======================================================================  ==============================================
-``SCHEME_datalink_runK_flowI_uidUUID.log.egress``                        what entered the path: the sender's end
-``SCHEME_datalink_runK_flowI_uidUUID.log.ingress``                       what left it: the receiver's end
+``SCHEME_datalink_runK_flowI_uidUUID.log.egress``                        packets that entered, at the sender's end
+``SCHEME_datalink_runK_flowI_uidUUID.log.ingress``                       packets that left, at the receiver's end
 first line                                                               ``# COMMAND egress: E``: epoch, ms
 further lines                                                            ``T - UID - SIZE``: ms since then, number of
                                                                          the packet, bytes with the tunnel's 36
@@ -31,7 +31,7 @@ from ccgym.evaluation.pantheon import tunnel_log_file
 from ccgym.evaluation.pantheon.logs import count, init_timestamp_ms, log_lines, log_time_ms, read_log, stated_epoch_ms
 
 LINK_PREFIX_BYTES: Final = 4
-"""What mahimahi counts with each packet, and the merge takes off again."""
+"""Bytes that mahimahi adds to each packet, and the merge subtracts."""
 
 _FILE: Final = re.compile(
     r"(?P<scheme>.+)_(?P<link>datalink|acklink)_run(?P<run>\d+)_flow(?P<flow>\d+)_uid[\w-]+\.log\.(?P<side>ingress|egress)"
@@ -43,16 +43,16 @@ class RawFlow:
     """The two raw logs of a flow."""
 
     flow: int
-    """Its number, from 1."""
+    """Flow number, from 1."""
     egress: Path
-    """What entered the path."""
+    """Log of the packets that entered the path."""
     ingress: Path
-    """What left it."""
+    """Log of the packets that left the path."""
 
 
 def raw_flows(directory: Path) -> tuple[dict[tuple[str, int, str], tuple[RawFlow, ...]], tuple[Path, ...]]:
-    """The raw logs in a directory, by scheme, run and link (``datalink`` or ``acklink``), where both ends are there;
-    and those whose other end is missing, where no merged log is there instead."""
+    """Return the raw logs in a directory by scheme, run and link (``datalink`` or ``acklink``) if both ends exist, and
+    the logs whose other end is missing, if there is no merged log instead."""
     ends: dict[tuple[str, int, str], dict[int, dict[str, Path]]] = {}
     for file in sorted(directory.iterdir()):
         if named := _FILE.fullmatch(file.name):
@@ -80,7 +80,7 @@ def merged(
     ingress_offset_ms: float = 0.0,
     egress_offset_ms: float = 0.0,
 ) -> PacketLog:
-    """What Pantheon's merge makes of the raw logs of a run, both of its steps: an equal tunnel log.
+    """Merge the raw logs of a run like both steps of Pantheon's merge: the tunnel log is equal to Pantheon's.
 
     Args:
         flows: The raw logs of each flow.
@@ -89,7 +89,7 @@ def merged(
         egress_offset_ms: Clock offset of the sender's end, ms.
 
     Raises:
-        ResultsError: A log is damaged; a packet left that never entered, or with another size.
+        ResultsError: A log is damaged, or contains a packet that left but never entered, or left with another size.
     """
     ends = [(_read(one.egress, egress_offset_ms), _read(one.ingress, ingress_offset_ms), one.ingress) for one in flows]
     epoch_ms = min(end.epoch_ms for entered, left, _ in ends for end in (entered, left))
@@ -127,12 +127,12 @@ def _odd(file: Path, found: str) -> ResultsError:
         found,
         where=str(file),
         expected="the ingress and egress log of the same tunnel",
-        hint="Pantheon's own merge gives up here, too: leave this run out",
+        hint="leave this run out: Pantheon's own merge fails here, too",
     )
 
 
 def _by_time(parts: Sequence[tuple[IntArray, ...]]) -> list[IntArray]:
-    """Columns of several flows as one, in order of the first column; equal times in the order of the flows."""
+    """Return the columns of several flows as one, ordered by the first column; equal times in order of the flows."""
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.argsort(columns[0], kind="stable")
     return [column[order] for column in columns]
@@ -148,7 +148,7 @@ class _End:
     size: IntArray
 
     def times_ns(self, epoch_ms: float) -> IntArray:
-        """Times since another epoch, nanoseconds; as the merge writes them, to the microsecond."""
+        """Return times since another epoch, nanoseconds, rounded to microseconds as the merge does."""
         return np.rint((self.ms + (self.epoch_ms - epoch_ms)) * 1e3).astype(np.int64) * 1000
 
 
@@ -177,11 +177,11 @@ def _read(file: Path, offset_ms: float) -> _End:
             f"{shown(line.rstrip())} is not a line of a raw tunnel log",
             where=f"{file}:{number}",
             expected="'# COMMAND egress: EPOCH_MS' in the first line, 'T - UID - SIZE' in the others",
-            hint="a cut-off last line means that the tunnel was killed: delete that line",
+            hint="an incomplete last line means that the tunnel was killed: delete that line",
         ) from None
     if not number:
         raise ResultsError(
-            "log-malformed", "the log is empty", where=str(file), expected="the log of a tunnel that was there"
+            "log-malformed", "the log is empty", where=str(file), expected="the log of a tunnel that ran"
         )
     return _End(begun_ms, np.array(times), packets, np.array(sizes, dtype=np.int64))
 
@@ -189,13 +189,13 @@ def _read(file: Path, offset_ms: float) -> _End:
 def raw_log_texts(
     packets: Mapping[str, npt.NDArray[Any]], epochs_ms: tuple[float, float], flow: int, command: str
 ) -> tuple[str, str]:
-    """Egress and ingress log of a flow.
+    """Return the egress and ingress log of a flow.
 
     Args:
         packets: The native core's arrays ``entered_ns``, ``left_ns``, ``size`` and ``flow`` (from 0) of a direction.
-        epochs_ms: When the run began, ms since the epoch: by the clock where packets enter, and where they leave.
+        epochs_ms: Start of the run, ms since the epoch: by the clock where packets enter, and where they leave.
         flow: Number of the flow, from 1.
-        command: What to name in the first line.
+        command: Command for the first line.
     """
     own = np.asarray(packets["flow"]) == flow - 1
     entered, left, size = (np.asarray(packets[name])[own] for name in ("entered_ns", "left_ns", "size"))
@@ -210,12 +210,12 @@ def raw_log_texts(
 
 
 def _ms(ns: int) -> str:
-    """Milliseconds with three decimals, exactly."""
+    """Return milliseconds with exactly three decimals."""
     micros = (ns + 500) // 1000
     return f"{micros // 1000}.{micros % 1000:03}"
 
 
 def raw_log_file(scheme: str, run: int, flow: int, digest: str, side: str, link: str = "datalink") -> str:
-    """Name of a raw log; its UUID is of the run's digest, so that the same run has the same name."""
+    """Return the name of a raw log; its UUID is computed from the run's digest: the same run has the same name."""
     uid = uuid.uuid5(uuid.NAMESPACE_OID, f"{digest} {link} {flow}")
     return f"{scheme}_{link}_run{run}_flow{flow}_uid{uid}.log.{side}"

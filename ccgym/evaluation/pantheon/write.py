@@ -1,4 +1,4 @@
-"""Pantheon's files of a whole experiment, but for the packet logs."""
+"""Write Pantheon's files of an experiment, without the packet logs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ccgym.files import atomic_write
 
 
 def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path, *, runs: Collection[str]) -> None:
-    """Write metadata, performance and plot styles, as Pantheon names and formats them.
+    """Write metadata, performance and plot styles, with Pantheon's names and formats.
 
     Args:
-        results: What was measured.
-        experiment: What was asked for.
+        results: The results.
+        experiment: The experiment.
         out: The results directory.
-        runs: Names of the runs whose statistics, and series as CSV, are written, too.
+        runs: Names of the runs to write statistics and series (as CSV) for.
     """
     atomic_write(out / pantheon.CONFIG_FILE, pantheon.config_yml(results.styles))
     write_numbers(results, out, runs=runs)
@@ -49,14 +49,14 @@ def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path, 
 
 
 def _emulated(path: NetworkPath) -> dict[str, str | None]:
-    """What metadata say of a path that is described."""
+    """Return the metadata of a path with a description."""
     parts = path.mahimahi_parts()
     traces = {name: parts[name] or "unconstrained" for name in ("uplink_trace", "downlink_trace")}
     return {"mode": "local", **parts, **traces}
 
 
 def write_numbers(results: ResultSet, out: Path, *, runs: Collection[str] | None = None) -> None:
-    """Write what Pantheon's ``plot.py`` computes: performance, and the statistics of ``runs``, by default all."""
+    """Write the results of Pantheon's ``plot.py``: performance, and the statistics of ``runs``, by default all."""
     valid = {(cell.scheme, cell.run): cell.record.metrics for cell in results.cells if cell.invalid is None}
     atomic_write(
         out / pantheon.PERF_FILE,
@@ -65,17 +65,17 @@ def write_numbers(results: ResultSet, out: Path, *, runs: Collection[str] | None
             {key: metrics for key, metrics in valid.items() if metrics is not None},
         ),
     )
-    # Runs in virtual time may end in the future of the wall clock; statistics are computed later.
+    # Runs in virtual time may end later than the wall clock; statistics are computed after that.
     begun = [(cell.started_epoch_s, cell.record.duration_s) for cell in results.cells]
     now = max([time.time(), *(began + seconds for began, seconds in begun if began is not None)])
     for cell in results.cells:
         if not cell.curves or (runs is not None and cell.name not in runs):
-            continue  # without curves, its numbers were read from such a file, which has them already
+            continue  # without curves, the numbers were read from such a file, which already exists
         atomic_write(out / pantheon.stats_file(cell.scheme, cell.run), run_text(cell, now))
 
 
 def run_text(cell: CellResult, generated_epoch_s: float) -> str:
-    """The statistics file of a run; ``generated_epoch_s`` is when its numbers were computed."""
+    """Return the statistics file of a run; ``generated_epoch_s`` is the time of their computation."""
     began = cell.started_epoch_s
     return pantheon.stats_text(
         cell.record.metrics if cell.invalid is None else None,

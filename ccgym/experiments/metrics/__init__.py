@@ -1,4 +1,4 @@
-"""Metrics by the name that YAML gives them; one small file each. A further metric is a file, and a line here."""
+"""Metrics by their names in YAML; one small file each. A new metric is a file, and a line here."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ METRICS: Final[Mapping[str, type[Metric]]] = {
 
 
 def metric_kind(name: str) -> type[Metric]:
-    """What computes a metric.
+    """Return the class of a metric.
 
     Raises:
         ConfigError: There is no such metric.
@@ -88,16 +88,16 @@ def metric_kind(name: str) -> type[Metric]:
     raise ConfigError(
         "unknown-metric",
         f"no metric is called {shown(name)}",
-        expected=f"{', '.join(METRICS)}, or a name of ccperf's",
+        expected=f"{', '.join(METRICS)}, or the name of a ccperf metric",
         hint=did_you_mean(name, [*METRICS, *DEFINITIONS]),
     )
 
 
 def read_metric(key: str, given: Mapping[str, Any]) -> Metric:
-    """A metric from its options.
+    """Return a metric with its options.
 
     Args:
-        key: Its name within the experiment; also that of the metric where ``metric`` does not say which.
+        key: Its name within the experiment; also the name of the metric if ``metric`` is missing.
         given: ``metric``, ``label``, ``unit`` and the metric's own options.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a metric is: a number of a run, with its name, unit and direction, and options from the YAML."""
+"""Base of metrics: a metric is a number of a run, with name, unit and direction, and with options from the YAML."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ class Departures(NamedTuple):
     """Packets that left the path in a part of a run."""
 
     left: Passed
-    """How many, their bytes, and when, on Pantheon's clock."""
+    """Number of packets, their bytes, and their times, on Pantheon's clock."""
     delays_ns: IntArray
     """One-way delays, in the order in which the packets entered."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A run that a metric looks at."""
+    """A run in the form that metrics read."""
 
     path: NetworkPath
     record: RunRecord
-    """What it left, packets and series included."""
+    """Record of the run, with packets and series."""
     flows: Sequence[FlowSpec] = ()
-    """Its flows; by default their packets have the size of TCP's."""
+    """Flows of the run; by default their packets have the size of TCP packets."""
     _left: dict[Any, Departures] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def sample(self) -> Sample:
-        """Its counts over time."""
+        """Counts of the run over time."""
         return Sample.of(self.record, self.flows)
 
     @property
@@ -56,38 +56,38 @@ class Measured:
         return self.record.duration_s
 
     def departures(self, places: Sequence[int], begin_s: float, end_s: float) -> Departures:
-        """The packets of the flows at these positions that left after the beginning and before the end; neither instant
-        belongs to it, as in ccBench. They are looked through once however many metrics ask for them."""
+        """Return the packets of the flows with these indices that left after ``begin_s`` and before ``end_s``, without
+        both instants, as in ccBench. The result is computed once for all metrics that need it."""
         chosen = (tuple(places), begin_s, end_s)
         if chosen not in self._left:
             native = self.record.native
-            assert native is not None, "a record straight from its run"
+            assert native is not None, "the record must be of a run in this process"
             left, delays = native.departed(places, round(begin_s * NS_PER_S), round(end_s * NS_PER_S))
             self._left[chosen] = Departures(Passed(*left), delays)
         return self._left[chosen]
 
 
 class Metric(BaseModel):
-    """A number of a run. Subclasses have a file each, and are listed in :data:`ccgym.experiments.metrics.METRICS`."""
+    """A number of a run. Each subclass has its own file; :data:`ccgym.experiments.metrics.METRICS` lists them all."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     BETTER: ClassVar[Better] = "neither"
-    """Which values are the better ones."""
+    """The better direction of values."""
     NEEDS_PACKETS: ClassVar[bool] = False
-    """Whether it is computed from packets, which take memory."""
+    """Whether the metric needs recorded packets, which take memory."""
     LAYER: ClassVar[str] = "l4"
-    """Where it is measured: as in :class:`ccgym.evaluation.ccperf_names.Definition`, or ``l3``, packets of the path."""
+    """Layer: as in :class:`ccgym.evaluation.ccperf_names.Definition`, or ``l3``, packets on the path."""
     ACCEPTED_KEYS: ClassVar[tuple[str, ...]] = ()
-    """Its options, for suggestions."""
+    """Names of the options, for suggestions."""
     version: ClassVar[int] = 1
-    """Rises when the same record gives another number: kept runs are then run again."""
+    """Version: it rises when the same record gives another number; stored runs are then run again."""
 
     key: str
-    """Its name in files and criteria, unique within the experiment."""
+    """Name in files and criteria, unique within the experiment."""
     label: str
     unit: str = ""
-    """Its unit as shown; ``%`` shows a fraction times hundred."""
+    """Displayed unit; with ``%``, a fraction is shown times 100."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
@@ -95,29 +95,29 @@ class Metric(BaseModel):
 
     @property
     def better(self) -> Better:
-        """Which values are the better ones."""
+        """The better direction of values."""
         return self.BETTER
 
     @property
     def needs_packets(self) -> bool:
-        """Whether packets have to be recorded for it."""
+        """Whether the metric needs recorded packets."""
         return self.NEEDS_PACKETS
 
     @abstractmethod
     def of(self, run: Measured) -> float | None:
-        """The number of a run; None where there is none, as a delay where nothing arrived."""
+        """Return the number of a run; None if there is none, such as a delay when nothing arrived."""
 
     @property
     def alone(self) -> int | None:
-        """Number of the flow that is run alone, too, for :meth:`compared`; None where the run itself is enough."""
+        """Number of the flow that :meth:`compared` also needs in a run alone; None if the run itself is enough."""
         return None
 
     def compared(self, value: float | None, alone: float | None) -> float | None:
-        """The metric, from what :meth:`of` makes of the run, and of that of the flow alone."""
+        """Return the metric from the results of :meth:`of` for the run, and for the run of the flow alone."""
         return value
 
     def show(self, value: float | None) -> str:
-        """The value as text."""
+        """Return the value as text."""
         if value is None:
             return NOTHING
         if self.unit == "%":
@@ -130,18 +130,18 @@ class OverTime(Metric):
     """A metric of some flows over a part of the run."""
 
     flows: tuple[int, ...] = ()
-    """Numbers of the flows, from 1; empty: all."""
+    """Numbers of the flows, from 1; empty: all flows."""
     begin: TimeField = Field(default=0, alias="from")
-    """Where the part begins."""
+    """Start of the part."""
     end: TimeField | None = Field(default=None, alias="to")
-    """Where it ends; by default with the run."""
+    """End of the part; by default the end of the run."""
 
     def span(self, run: Measured) -> tuple[float, float]:
-        """The part, seconds."""
+        """Return start and end of the part, seconds."""
         return self.begin / 1e9, run.duration_s if self.end is None else self.end / 1e9
 
     def places(self, run: Measured) -> Sequence[int]:
-        """Positions of the flows in the record."""
+        """Return the indices of the flows in the record."""
         count = len(run.record.flows)
         if any(not 1 <= flow <= count for flow in self.flows):
             raise ConfigError(
@@ -150,5 +150,5 @@ class OverTime(Metric):
         return [flow - 1 for flow in self.flows] or range(count)
 
     def departures(self, run: Measured) -> Departures:
-        """The packets of the flows that left in the part."""
+        """Return the packets of the flows that left the path in the part."""
         return run.departures(self.places(run), *self.span(run))

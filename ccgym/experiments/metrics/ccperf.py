@@ -1,4 +1,4 @@
-"""Metrics that ccperf's tables have: those of a flow, of a link, or of all flows together."""
+"""Metrics from ccperf's tables: of a flow, of a link, or of all flows together."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ccgym.evaluation.ccperf_names import DEFINITIONS, Better, Definition, Scope
 from ccgym.experiments.metrics.base import Measured, Metric
 
 USUAL_SCOPE: dict[Scope, str] = {"flow": "flow_1", "link": "btl_forward", "net": "net"}
-"""The table that is meant where none is named."""
+"""The default table of each kind of metric."""
 
 
 class Ccperf(Metric):
-    """A value of a table. YAML gives its name as that of the metric: ``{metric: mean_srtt_l4, scope: flow_2}``."""
+    """A value of a table. Its name is the name of the metric in YAML: ``{metric: mean_srtt_l4, scope: flow_2}``."""
 
     version = 2
 
     label: str = ""
     name: str
-    """As in :data:`ccgym.evaluation.ccperf_names.DEFINITIONS`."""
+    """Name as in :data:`ccgym.evaluation.ccperf_names.DEFINITIONS`."""
     scope: str = ""
-    """Which table: ``flow_1``, ``flow_2``, …; ``btl_forward`` (the bottleneck) or the name of one of several links; or
-    ``net``. By default the first flow, the bottleneck, or all."""
+    """The table: ``flow_1``, ``flow_2``, …; ``btl_forward`` (the bottleneck) or the name of one of several links; or
+    ``net`` (all flows). By default the first flow, the bottleneck, or all flows."""
 
     @model_validator(mode="before")
     @classmethod
@@ -37,7 +37,7 @@ class Ccperf(Metric):
 
     @property
     def definition(self) -> Definition:
-        """What it is."""
+        """Definition of the metric."""
         return DEFINITIONS[self.name]
 
     @property
@@ -66,6 +66,6 @@ class Ccperf(Metric):
                 "unknown-metric",
                 f"{self.name} of {self.scope}",
                 expected=", ".join(table),
-                hint=f"it is a metric of a {self.definition.scope}, and some need a source or a buffer of their own",
+                hint=f"use it for a {self.definition.scope}; some metrics also need a source or a buffer",
             )
         return table[self.name].value

@@ -1,4 +1,4 @@
-"""Circuit breaker: the flows that RFC 8083's breaker would have cut off, or when it would have cut off the first."""
+"""Circuit breaker: the flows that RFC 8083's breaker would cut off, or the time when it would cut off the first."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ccgym.config.quantities import PeriodField
 from ccgym.experiments.metrics.base import Better, Measured, OverTime
 
 ALLOWED: Final = 10.0
-"""How many times the rate of the TCP throughput equation a sender may have (RFC 8083, section 4.3)."""
+"""Max sending rate as a multiple of the TCP throughput equation's rate (RFC 8083, section 4.3)."""
 
 
 class CircuitBreaker(OverTime):
-    """A breaker cuts off a flow that sent more than ten times what TCP would at its loss and round trip, in so many
-    reporting intervals in a row. Nothing is cut off here: the rule looks at what flows sent, lost and measured.
+    """A breaker cuts off a flow that sent more than ten times TCP's rate at the same loss and round trip, in several
+    reporting intervals in a row. No flow is really cut off: the rule uses the flows' packets, losses and RTTs.
     """
 
     BETTER: ClassVar[Better] = "lower"
@@ -26,11 +26,11 @@ class CircuitBreaker(OverTime):
     label: str = "cut off by a circuit breaker"
     unit: str = "%"
     what: Literal["flows", "time"] = Field(default="flows", alias="of")
-    """``flows``: the fraction of them that are cut off; ``time``: seconds until the first is, none where none is."""
+    """``flows``: the fraction of flows that are cut off; ``time``: seconds until the first is cut off, or None."""
     reporting: PeriodField = 5_000_000_000
-    """A reporting interval; RTCP's is 5 s by default (RFC 3550, section 6.2)."""
+    """Length of a reporting interval; the default of RTCP is 5 s (RFC 3550, section 6.2)."""
     intervals: int = 3
-    """Intervals in a row: RFC 8083's formula has 3 of 5 s where a round trip is below 1.5 s."""
+    """Number of intervals in a row: RFC 8083's formula gives 3 intervals of 5 s for round trips below 1.5 s."""
 
     @property
     @override
@@ -54,7 +54,7 @@ class CircuitBreaker(OverTime):
         return None
 
     def _reports(self, run: Measured, place: int) -> Iterator[tuple[float, bool]]:
-        """Seconds since the beginning at the end of each interval, and whether the flow sent too much in it."""
+        """Yield the end of each interval in seconds since the start, and whether the flow sent too much in it."""
         begin_s, end_s = self.span(run)
         length = self.reporting / 1e9
         rtt_ms: float | None = None
@@ -67,7 +67,7 @@ class CircuitBreaker(OverTime):
 
 
 def equation(loss: float, rtt_s: float) -> float:
-    """Packets a second of TCP at a fraction of loss (RFC 5348, section 3.1, with a timeout of four round trips)."""
+    """Return TCP's packets per second at a fraction of loss (RFC 5348, section 3.1; timeout of four round trips)."""
     if loss <= 0:
         return math.inf
     timeouts = 4 * 3 * math.sqrt(3 * loss / 8) * loss * (1 + 32 * loss**2)

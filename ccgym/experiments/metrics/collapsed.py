@@ -1,4 +1,4 @@
-"""Collapsed: 1 where a run used too little of the link, else 0; its mean is the fraction of such runs."""
+"""Collapsed: 1 if a run used too little of the link, else 0; the mean is the fraction of such runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convergence time: how long after a flow joined all flows share evenly, and go on to."""
+"""Convergence time: time after a flow joined until all flows share the link equally and continue to."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ccgym.experiments.metrics.recovery_time import AfterChange
 
 
 class ConvergenceTime(AfterChange):
-    """Time from ``change``, when the last of the flows joins, to the window from which on Jain's index is high in all.
+    """Time from ``change``, when the last flow joins, to the first window from which Jain's index stays high.
 
-    A single such window would not do: where one flow takes the link from another, their rates cross.
+    A single window is not enough: when one flow takes the link from another, their rates cross.
     """
 
     BETTER: ClassVar[Better] = "lower"
 
     label: str = "convergence time"
     flows: tuple[int, ...] = ()
-    """Numbers of the flows that are there, from 1; empty: all."""
+    """Numbers of the flows that share, from 1; empty: all flows."""
     index: ProbabilityField = 0.9
-    """Jain's index that is high enough."""
+    """Min Jain's index that is high enough."""
 
     @override
     def of(self, run: Measured) -> float:

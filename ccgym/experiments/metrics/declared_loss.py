@@ -10,7 +10,7 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 
 
 class DeclaredLoss(OverTime):
-    """Loss as each flow sees its own; ``loss_rate`` is that of the bottleneck's queue, of all flows together."""
+    """Loss from the view of the flows; ``loss_rate`` is the loss at the bottleneck's queue, of all flows together."""
 
     BETTER: ClassVar[Better] = "lower"
 

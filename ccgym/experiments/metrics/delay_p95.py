@@ -1,4 +1,4 @@
-"""95th percentile of the one-way delay of all packets, as Pantheon computes it."""
+"""p95 delay: 95th percentile of the one-way delay of all packets, as Pantheon computes it."""
 
 from __future__ import annotations
 

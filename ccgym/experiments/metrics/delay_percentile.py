@@ -1,4 +1,4 @@
-"""Delay percentile: of the one-way delays of the packets that left the path, propagation and queueing together."""
+"""Delay percentile: percentile of the packets' one-way delays, propagation and queueing together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 
 
 class DelayPercentile(OverTime):
-    """Over the packets of the part; None where none left."""
+    """Percentile over the packets that left the path in the part of the run; None if no packet left."""
 
     BETTER: ClassVar[Better] = "lower"
     LAYER: ClassVar[str] = "l3"
@@ -21,7 +21,7 @@ class DelayPercentile(OverTime):
     label: str = "percentile of the one-way delay"
     unit: str = "ms"
     percentile: float = Field(default=99, ge=0, le=100)
-    """Which percentile."""
+    """The percentile."""
 
     @override
     def of(self, run: Measured) -> float | None:

@@ -1,4 +1,4 @@
-"""Frame latency: from the capture of a video frame to the arrival of its last packet: the mean, or a percentile."""
+"""Frame latency: time from the capture of a video frame to the arrival of its last packet; mean or percentile."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class OfFrames(OverTime):
     BETTER: ClassVar[Better] = "lower"
 
     def delays_ms(self, run: Measured) -> npt.NDArray[np.float64]:
-        """Latency of each frame, ms; negative for one that did not arrive whole."""
+        """Return the latency of each frame, ms; negative for an incomplete frame."""
         native = run.record.native
-        assert native is not None, "a record straight from its run"
+        assert native is not None, "the record must be of a run in this process"
         packets = native.packets("data")
         begin_s, end_s = self.span(run)
         found = []
@@ -34,12 +34,12 @@ class OfFrames(OverTime):
 
 
 class FrameLatency(OfFrames):
-    """Of the frames that arrived whole, those of all flows together; nothing where none did."""
+    """Latency over the complete frames of all flows together; None if there is no complete frame."""
 
     label: str = "frame latency"
     unit: str = "ms"
     percentile: float | None = Field(default=None, ge=0, le=100)
-    """Which percentile, 100 being the maximum; by default the mean."""
+    """The percentile, 100 is the maximum; by default the mean."""
 
     @override
     def of(self, run: Measured) -> float | None:

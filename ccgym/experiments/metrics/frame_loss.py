@@ -1,4 +1,4 @@
-"""Frame loss: video frames that did not arrive whole per frame captured: skipped, lost in part, or on their way."""
+"""Frame loss: fraction of captured video frames that did not arrive completely: skipped, partly lost, or in flight."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ccgym.experiments.metrics.frame_latency import OfFrames
 
 
 class FrameLoss(OfFrames):
-    """Of the flows' frames together; nothing where none was captured."""
+    """Fraction over the frames of all flows together; None if no frame was captured."""
 
     label: str = "frame loss"
     unit: str = "%"

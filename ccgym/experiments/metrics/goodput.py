@@ -1,4 +1,4 @@
-"""Goodput: unique payload at the receiver per time."""
+"""Goodput: unique payload that arrives at the receiver per time."""
 
 from __future__ import annotations
 

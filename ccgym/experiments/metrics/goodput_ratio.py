@@ -10,7 +10,7 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 
 
 class GoodputRatio(OverTime):
-    """How evenly flows share; 0 where nothing arrived."""
+    """Equality of the flows' goodputs; 0 if nothing arrived."""
 
     BETTER: ClassVar[Better] = "higher"
 

@@ -1,4 +1,4 @@
-"""Harm: how much worse off a flow is than alone on the path; 0 is not at all, 100 % entirely (Ware et al., 2019)."""
+"""Harm: how much worse a flow's result is than alone on the path; 0 is no harm, 100 % the max (Ware et al., 2019)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ QUANTITIES: Final[dict[str, type[OverTime]]] = {
     "delay": RoundTripTime,
     "loss": DeclaredLoss,
 }
-"""What a flow can be harmed in."""
+"""Quantities in which a flow can be harmed."""
 
 
 class Harm(OverTime):
-    """Harm that the other flows do to one.
+    """Harm that the other flows do to one flow.
 
-    With x alone and y with others, harm is (x − y) / x where more is better, and (y − x) / y where less is better
-    (Ware, Mukerjee, Seshan and Sherry, "Beyond Jain's Fairness Index", HotNets 2019). A flow that is better off with
-    others is not harmed: 0, where the definition would be negative without bound.
+    With x alone and y with other flows, harm is (x − y) / x if more is better, and (y − x) / y if less is better (Ware,
+    Mukerjee, Seshan and Sherry, "Beyond Jain's Fairness Index", HotNets 2019). If the flow has a better result with
+    other flows, harm is 0: the definition would give negative values without a bound.
     """
 
     BETTER: ClassVar[Better] = "lower"
@@ -35,7 +35,7 @@ class Harm(OverTime):
     label: str = "harm"
     unit: str = "%"
     quantity: Literal["throughput", "delay", "loss"] = Field(alias="in")
-    """What the flow is harmed in: ``throughput``, ``delay`` (round-trip time) or ``loss``."""
+    """Quantity in which the flow is harmed: ``throughput``, ``delay`` (round-trip time) or ``loss``."""
 
     @property
     @override
@@ -48,7 +48,7 @@ class Harm(OverTime):
 
     @override
     def of(self, run: Measured) -> float | None:
-        """The quantity itself, from which :meth:`compared` makes the harm. Alone, the flow is the run's only one."""
+        """Return the quantity; :meth:`compared` computes the harm. In a run alone, the flow is the only flow."""
         flow = 1 if len(run.record.flows) == 1 else self.alone
         part = {"from": Nanoseconds(self.begin), "to": None if self.end is None else Nanoseconds(self.end)}
         return QUANTITIES[self.quantity].model_validate({"key": self.key, "flows": (flow,), **part}).of(run)

@@ -11,14 +11,14 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 
 
 def jain(run: Measured, places: Sequence[int], begin_s: float, end_s: float) -> float | None:
-    """The index of the flows at these positions; None where nothing arrived."""
+    """Return the index of the flows with these indices; None if nothing arrived."""
     rates = [run.sample.goodput_mbps(place, begin_s, end_s) for place in places]
     squares = sum(rate**2 for rate in rates)
     return sum(rates) ** 2 / (len(rates) * squares) if squares > 0 else None
 
 
 class Jain(OverTime):
-    """How evenly flows share; nothing where nothing arrived."""
+    """Jain's fairness index of the flows' goodputs; None if nothing arrived."""
 
     BETTER: ClassVar[Better] = "higher"
 

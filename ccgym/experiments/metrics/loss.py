@@ -1,4 +1,4 @@
-"""Loss: Pantheon's: bytes that did not leave the path per byte that entered it; on their way at the end counts."""
+"""Loss: bytes that did not leave the path per byte that entered, including bytes still on their way (Pantheon)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 
 
 class MeanDelay(OverTime):
-    """Mean over packets; None where none left."""
+    """Mean over packets; None if no packet left the path."""
 
     BETTER: ClassVar[Better] = "lower"
     LAYER: ClassVar[str] = "l3"

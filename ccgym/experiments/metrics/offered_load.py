@@ -1,4 +1,4 @@
-"""Offered load: what the flows sent per what the link could have carried; above 100 % they overshoot it."""
+"""Offered load: bits that the flows sent per bit of the link's capacity; above 100 % they exceed the capacity."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 
 
 class OfferedLoad(OverTime):
-    """Bits of the packets that were sent, retransmissions included, per bit of the link's capacity."""
+    """Bits of sent packets, retransmissions included, per bit of the link's capacity."""
 
     BETTER: ClassVar[Better] = "neither"
     LAYER: ClassVar[str] = "l3"

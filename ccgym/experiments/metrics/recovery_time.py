@@ -1,4 +1,4 @@
-"""Recovery time: how long after a change of the path the flows use most of the link again."""
+"""Recovery time: time after a change of the path until the flows use most of the link again."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ccgym.experiments.metrics.base import NOTHING, Better, Measured, Metric
 
 
 class AfterChange(Metric):
-    """Time from a change to a window in which something is reached.
+    """Time from a change to a window in which a goal is reached.
 
-    Where there is none, it is the time from the change to ``until``, which is then shown with ``≥``.
+    If there is no such window, the value is the time from the change to ``until``, shown with ``≥``.
     """
 
     BETTER: ClassVar[Better] = "lower"
@@ -22,20 +22,20 @@ class AfterChange(Metric):
 
     unit: str = "s"
     change: TimeField
-    """When the change is."""
+    """Time of the change."""
     until: TimeField
-    """Where the last window ends."""
+    """End of the last window."""
     blind: TimeField = 0
-    """Windows begin this long after the change: what arrives earlier was sent before the sender could know."""
+    """Time from the change to the first window: earlier arrivals were sent before the sender could notice it."""
     window: PeriodField = 500_000_000
     """Width of a window."""
 
     @abstractmethod
     def reached(self, run: Measured, begin_s: float, end_s: float) -> bool:
-        """Whether it is in this window, seconds."""
+        """Return whether the goal is reached in this window (times in seconds)."""
 
     def windows(self, run: Measured) -> list[tuple[float, bool]]:
-        """Of each window that is looked at: how long after the change it begins, and whether it is reached there."""
+        """Return, for each window, the time from the change to its start, s, and whether the goal is reached in it."""
         change, until, window = self.change / 1e9, self.until / 1e9, self.window / 1e9
         times = run.sample.t_s
         starts = times[(times >= change + self.blind / 1e9) & (times <= until - window)]
@@ -43,7 +43,7 @@ class AfterChange(Metric):
 
     @property
     def never(self) -> float:
-        """What stands for no such window, seconds."""
+        """Value if the goal is never reached, seconds."""
         return (self.until - self.change) / 1e9
 
     @override
@@ -58,7 +58,7 @@ class RecoveryTime(AfterChange):
 
     label: str = "recovery time"
     fraction: ProbabilityField = 0.8
-    """Of the capacity."""
+    """Min used fraction of the capacity."""
 
     @override
     def of(self, run: Measured) -> float:

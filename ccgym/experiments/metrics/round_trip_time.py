@@ -1,4 +1,4 @@
-"""Round-trip time: the mean over time, or a percentile, of the smoothed one that the flows' senders measured."""
+"""Round-trip time: mean over time, or a percentile, of the smoothed round-trip time that the senders measured."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ccgym.experiments.sample import Sample
 
 
 class RoundTripTime(OverTime):
-    """Mean of the flows' own numbers; nothing where none has measured."""
+    """Mean of the flows' numbers; None if no flow has a measurement."""
 
     BETTER: ClassVar[Better] = "lower"
 
     label: str = "round-trip time"
     unit: str = "ms"
     percentile: float | None = Field(default=None, ge=0, le=100)
-    """Which percentile over time; by default the mean."""
+    """The percentile over time; by default the mean."""
 
     @override
     def of(self, run: Measured) -> float | None:

@@ -1,4 +1,4 @@
-"""Sent per round trip: packets that the flows sent per base round trip; full back-off goes far below one."""
+"""Sent per round trip: packets that the flows sent per base round trip; with full back-off far below one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SentPerRtt(OverTime):
     label: str = "sent per round trip"
     unit: str = "packets"
     rtt: PeriodField
-    """The base round trip."""
+    """Base round-trip time."""
 
     @override
     def of(self, run: Measured) -> float:

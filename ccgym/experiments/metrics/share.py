@@ -1,4 +1,4 @@
-"""Share: what flows' packets took of the link, in bytes of IP packets; half of it is fair where two flows meet."""
+"""Share: fraction of the link that the flows' IP packets used, in bytes; with two flows, one half is fair."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 class Share(OverTime):
     """Fraction of the link's capacity.
 
-    Packets count as the path carries them: schemes whose packets have other sizes and headers are compared by what they
-    take from each other, not by their payload.
+    Packets count with their size on the path: schemes with different packet sizes and headers are compared by the
+    capacity that they use, not by their payload.
     """
 
     BETTER: ClassVar[Better] = "neither"

@@ -1,4 +1,4 @@
-"""State entry: when a flow's scheme was first in a state, from the start of the run."""
+"""State entry: time when a flow's scheme was first in a state, from the start of the run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ccgym.experiments.metrics.state_time import OfState
 
 
 class StateEntry(OfState):
-    """First time from ``from`` on; where it never was, the end of the part."""
+    """First time since ``from``; if the scheme never was in the state, the end of the part of the run."""
 
     label: str = "first time in the state"
     unit: str = "s"

@@ -1,4 +1,4 @@
-"""State next: of the stays of a flow's scheme in a state, the fraction that others followed, which are named."""
+"""State next: fraction of a scheme's stays in a state that were followed by one of the named states."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ccgym.experiments.metrics.state_time import OfState, States
 
 
 class StateNext(OfState):
-    """Of the stays that began in the part of the run and ended; nothing where none did."""
+    """Fraction of the stays that began in the part of the run and ended; None if there is no such stay."""
 
     label: str = "followed by"
     unit: str = "%"
     next: States
-    """The state, or one of several, that has to follow at once."""
+    """The state, or several states, one of which must follow directly."""
 
     @override
     def of(self, run: Measured) -> float | None:

@@ -17,11 +17,11 @@ class Visit:
     """A stay in a state, or in one of several."""
 
     begin_s: float
-    """When it began, as far as samples tell."""
+    """Start of the stay, to the precision of the samples."""
     end_s: float
-    """When it ended; the end of the run where it did not."""
+    """End of the stay; the end of the run if the stay did not end."""
     following: str
-    """The state that followed; empty where it did not end."""
+    """The state that followed; empty if the stay did not end."""
 
 
 States = Annotated[
@@ -32,16 +32,16 @@ States = Annotated[
 
 
 class OfState(OverTime):
-    """A metric of the states of a flow's scheme, of the first one where several are named.
+    """A metric of the states of a flow's scheme; with several flows, of the first flow.
 
-    Nothing where the scheme has no states. Stays that are over before the next sample are not seen (``sampling``).
+    None if the scheme has no states. Stays that end before the next sample are missed (``sampling``).
     """
 
     state: States
     """The state, or several that count as one, by the names of the scheme's specification: ``ProbeBW_UP``."""
 
     def visits(self, run: Measured) -> list[Visit] | None:
-        """The stays in the state, in order; None where the scheme has no states."""
+        """Return the stays in the state, in order; None if the scheme has no states."""
         names = run.sample.states[self.places(run)[0]]
         if not names:
             return None
@@ -58,14 +58,14 @@ class OfState(OverTime):
         ]
 
     def within(self, run: Measured) -> list[Visit] | None:
-        """The stays that began in the part of the run, and ended in the run."""
+        """Return the stays that began in the part of the run, and ended in the run."""
         begin_s, end_s = self.span(run)
         found = self.visits(run)
         return None if found is None else [one for one in found if begin_s <= one.begin_s <= end_s and one.following]
 
 
 class StateTime(OfState):
-    """Fraction of the part of the run."""
+    """Fraction of the part of the run that the scheme spent in the state."""
 
     label: str = "time in the state"
     unit: str = "%"

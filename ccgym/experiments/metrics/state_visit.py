@@ -1,4 +1,4 @@
-"""State visit: how long a flow's scheme stayed in a state: the mean, or a percentile, of the stays that ended."""
+"""State visit: duration of the stays of a flow's scheme in a state; mean or percentile of the stays that ended."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ccgym.experiments.metrics.state_time import OfState
 
 
 class StateVisit(OfState):
-    """Of the stays that began in the part of the run; nothing where none did."""
+    """Duration over the stays that began in the part of the run; None if there is no such stay."""
 
     label: str = "stay in the state"
     unit: str = "ms"
     percentile: float | None = Field(default=None, ge=0, le=100)
-    """Which percentile, 100 being the longest; by default the mean."""
+    """The percentile, 100 is the longest stay; by default the mean."""
 
     @override
     def of(self, run: Measured) -> float | None:

@@ -1,4 +1,4 @@
-"""Throughput: bits of IP packets that left the path, over the time from the first to the last of them (Pantheon)."""
+"""Throughput: bits of IP packets that left the path, over the time from the first to the last packet (Pantheon)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 
 
 class Throughput(OverTime):
-    """Pantheon's throughput of a part of the run; retransmissions and headers count. 0 where fewer than two left."""
+    """Pantheon's throughput of a part of the run; retransmissions and headers count. 0 with fewer than two."""
 
     BETTER: ClassVar[Better] = "higher"
     LAYER: ClassVar[str] = "l3"

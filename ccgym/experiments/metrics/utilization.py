@@ -1,4 +1,4 @@
-"""Utilization: unique data with its headers, divided by what the link could have carried."""
+"""Utilization: unique data with its headers, divided by the capacity of the link."""
 
 from __future__ import annotations
 

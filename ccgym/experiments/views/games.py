@@ -1,12 +1,12 @@
-"""Games between schemes on a path, and how good each scheme is by itself there.
+"""Games between schemes on a path, and absolute ratings of each scheme on it.
 
-The games are those of ccBench (Abbasloo, "Internet Congestion Control Benchmarking", arXiv 2307.10054; program
-Soheil-ab/ccBench @4481376, ``league-piecewise.py`` and ``league-piecewise-2flows.py``). Its scores are relative: who
-wins depends on who takes part. As published, throughput is rounded to whole Mbit/s and delay to whole ms first; at
-12 Mbit/s that is a step of 8 % in the throughput and 17 % in its square, with a margin of 10 %. Both ways are here.
+The games are ccBench's (Abbasloo, "Internet Congestion Control Benchmarking", arXiv 2307.10054; program
+Soheil-ab/ccBench @4481376, ``league-piecewise.py`` and ``league-piecewise-2flows.py``). Its scores are relative: the
+winners depend on the participants. As published, throughput is first rounded to whole Mbit/s and delay to whole ms: at
+12 Mbit/s a step of 8 % in the throughput and 17 % in its square, with a margin of 10 %. Both ways are here.
 
-A *rating* is absolute: the logarithm to base 2 of how near a scheme is to what the path allows. 0 is all of it, −1
-half.
+A *rating* is absolute: the base-2 logarithm of the fraction of the path's optimum that a scheme reaches. 0 is the
+optimum, −1 is half.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 MARGIN: Final = 0.1
-"""Who is within this fraction of the best wins, too."""
+"""Schemes within this fraction of the best win, too."""
 
 
 def whole(values: Floats) -> Floats:
-    """Rounded to whole numbers, halves up, as Python 2 did with positive numbers."""
+    """Return the values rounded to whole numbers, halves up, as in Python 2 for positive numbers."""
     return np.floor(values + 0.5)
 
 
 def power_winners(throughput: Floats, rtt: Floats, *, rounded: bool) -> Bools:
-    """Who wins the games of one flow: throughput² / round-trip time within the margin of the best.
+    """Return the winners of games with one flow: throughput² / round-trip time within the margin of the best.
 
     Args:
         throughput: Mbit/s; the last axis is the schemes.
-        rtt: Mean one-way delay and the way back, ms; NaN where nothing arrived, which never wins.
+        rtt: Mean one-way delay plus the delay of the way back, ms; NaN if nothing arrived, which never wins.
         rounded: Whether to round first, as published.
     """
     if rounded:
@@ -47,12 +47,12 @@ def power_winners(throughput: Floats, rtt: Floats, *, rounded: bool) -> Bools:
 
 
 def fair_share_winners(throughput: Floats, fair: Floats, *, rounded: bool) -> Bools:
-    """Who wins the games of two flows: whose throughput is as near to the fair share as that of the nearest, within
-    the margin on either side.
+    """Return the winners of games with two flows: schemes with a throughput as near to the fair share as the nearest
+    scheme, within the margin on both sides.
 
     Args:
-        throughput: Of the newcomer, Mbit/s; the last axis is the schemes.
-        fair: Half of the link, Mbit/s; of a shape that goes with ``throughput``.
+        throughput: Throughput of the second flow, Mbit/s; the last axis is the schemes.
+        fair: Half of the link, Mbit/s; its shape must broadcast with ``throughput``.
         rounded: Whether to round the throughput first, as published.
     """
     if rounded:
@@ -63,16 +63,16 @@ def fair_share_winners(throughput: Floats, fair: Floats, *, rounded: bool) -> Bo
 
 
 def fair_share_rating(throughput: float, fair: float) -> float:
-    """How near to the fair share: −1 for half of it as well as for twice of it, and no less than the floor."""
+    """Return the rating of a share: 0 if it is fair, −1 for half or twice the fair share; at least the floor."""
     if throughput <= 0:
         return SCORE_FLOOR
     return max(SCORE_FLOOR, -abs(math.log2(throughput / fair)))
 
 
 def improvement(ratings: Floats, strata: npt.NDArray[np.int64]) -> Floats:
-    """The probability that one scheme is better than another on a path of these kinds.
+    """Return the probability that one scheme is better than another on a path of these kinds.
 
-    Every stratum counts the same; equal ratings count half (Agarwal et al., NeurIPS 2021).
+    Every stratum has the same weight; equal ratings count half (Agarwal et al., NeurIPS 2021).
 
     Args:
         ratings: By path, run and scheme.
@@ -92,6 +92,6 @@ def improvement(ratings: Floats, strata: npt.NDArray[np.int64]) -> Floats:
 
 
 def worst(ratings: Floats, fraction: float = 0.1) -> Floats:
-    """Mean over the worst tenth of the paths, at least one, by scheme; ``ratings`` by path and scheme."""
+    """Return the mean over the worst ``fraction`` of paths, at least one, by scheme; ``ratings`` by path and scheme."""
     count = max(1, round(fraction * ratings.shape[0]))
     return np.asarray(np.sort(ratings, axis=0)[:count].mean(axis=0))

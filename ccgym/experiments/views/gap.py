@@ -1,6 +1,6 @@
 """The gap between simulation and real packets: the same schemes and seeds on every backend, side by side.
 
-Every backend is an evaluation in a directory of its own. Compared are the means over runs that count.
+Every backend is an evaluation in its own directory. The means over runs that count are compared.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from ccgym.schemes.registry import registry
 from ccgym.units import Nanoseconds
 
 THROUGHPUT_TOLERANCE: Final = 0.05
-"""Throughputs that differ by more than this fraction are apart."""
+"""Tolerance of throughputs, a fraction."""
 DELAY_TOLERANCE_MS: Final = 2.0
-"""95th percentiles of the delay that differ by more milliseconds are apart."""
+"""Tolerance of 95th percentiles of the delay, ms."""
 LOSS_TOLERANCE: Final = 0.01
-"""Losses that differ by more (a fraction: one point) are apart."""
+"""Tolerance of losses, absolute: a fraction, one percentage point."""
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """One measured number against another."""
+    """Difference of one measured number from another."""
 
     absolute: float
-    """This one less the other, in their unit; loss is a fraction."""
+    """This number minus the other number, in their unit; loss is a fraction."""
     relative: float | None
-    """The same as a fraction of the other; None where that is zero."""
+    """The difference as a fraction of the other number; None if that number is zero."""
     beyond: bool
-    """Whether it is beyond the tolerance."""
+    """Whether the difference is beyond the tolerance."""
 
 
 @dataclass(frozen=True)
@@ -58,40 +58,40 @@ class GapRow:
     label: str
     backend: str
     runs: int
-    """Runs that count."""
+    """Number of runs that count."""
     throughput_mbps: Spread | None
     delay_p95_ms: Spread | None
     loss: Spread | None
     """Loss, a fraction."""
     note: str
-    """Why there are no numbers, or what they stand for; mostly empty."""
+    """Why there are no numbers, or a remark on them; usually empty."""
     limited: bool
-    """Whether the machine could not hold the schedule in some run."""
+    """Whether the machine could not keep the schedule in some run."""
     against: Mapping[str, Mapping[str, Deviation]]
-    """By backend, by quantity (``throughput_mbps``, ``delay_p95_ms``, ``loss``): how far from it."""
+    """Differences by backend and by quantity (``throughput_mbps``, ``delay_p95_ms``, ``loss``)."""
 
 
 @dataclass(frozen=True)
 class HostRow:
-    """A scheme, simulated with a host, against reality."""
+    """A scheme simulated with a host, compared with reality."""
 
     scheme: str
     label: str
     host: str
-    """Its name; empty: none, as the simulator is otherwise."""
+    """Name of the host; empty: the usual simulator without a host."""
     backend: str
     """The backend that counts as reality."""
     against: Mapping[str, Deviation]
-    """By quantity: how far from it."""
+    """Differences by quantity."""
     apart: float
-    """The same as one number: :func:`apart_by`."""
+    """The differences as one number: :func:`apart_by`."""
     closest: bool
-    """Whether no other host is closer for this scheme."""
+    """Whether this host is the closest for the scheme."""
 
 
 @dataclass(frozen=True)
 class Gap:
-    """What was measured on each backend."""
+    """The results on each backend."""
 
     spec: GapSpec
     schemes: tuple[Contender, ...]
@@ -99,20 +99,20 @@ class Gap:
     results: Mapping[str, ResultSet]
     directories: Mapping[str, Path]
     left_out: Mapping[str, str]
-    """Why backends could not take part, by name."""
+    """Backends that could not take part, with reasons."""
     without_runs: Mapping[str, str] = field(default_factory=dict)
-    """Why no run came out of backends that took part, by name."""
+    """Backends that took part but have no run, with reasons."""
     hosts: Mapping[str, ResultSet] = field(default_factory=dict)
-    """The simulator again, with each host that has a name (:data:`~ccgym.config.declared.HOSTS`)."""
+    """Results of the simulator with each named host (:data:`~ccgym.config.declared.HOSTS`)."""
 
     @property
     def path(self) -> NetworkPath:
-        """The path."""
+        """Path of the comparison."""
         return self.spec.path
 
     @property
     def failures(self) -> list[str]:
-        """Runs that ended in an error, and backends that were asked for and ran nothing."""
+        """Runs that ended in an error, and requested backends without runs."""
         missing = self.without_runs if self.spec.backends is None else {**self.left_out, **self.without_runs}
         found = [f"nothing ran on {name}: {reason}" for name, reason in missing.items()]
         if self.spec.backends is None and len(self.results) == 1:
@@ -123,20 +123,20 @@ class Gap:
 
     @property
     def reference(self) -> str | None:
-        """The backend that counts as reality: mahimahi where it took part, else our emulated path; None without."""
+        """The backend that counts as reality: mahimahi if it took part, else the emulated path, else None."""
         real = [name for name in BACKENDS if is_real(name) and name in self.results]
         return real[-1] if real else None
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The backends that others are compared with: the simulator and reality, as far as they took part."""
+        """The reference backends: the simulator and reality, if they took part."""
         if len(self.results) < 2:
             return ()
         return tuple(name for name in (SIMULATED, self.reference) if name is not None and name in self.results)
 
     def trace_leads(self, name: str) -> tuple[int, int, int] | None:
-        """How long before the flows the traces of a backend's links began, ms: minimum and maximum over its runs,
-        and how far one was ahead of the flows although it had been aligned. None where links start with the flows."""
+        """Return how long before the flows the traces of a backend's links started, ms: min and max over its runs, and
+        the max lead after alignment. None if links start with the flows."""
         reports = [(cell.record.path_report or {}).get("traces") for cell in self.results[name].cells]
         found = [report for report in reports if report is not None]
         if not found:
@@ -146,13 +146,13 @@ class Gap:
         return min(leads), max(leads), max(ahead)
 
     def summary(self, scheme: Contender, name: str, host: str = "") -> SchemeSummary | None:
-        """A scheme's numbers on a backend, or simulated with a host; None where it was not run there."""
+        """Return a scheme's numbers on a backend, or simulated with a host; None if it was not run there."""
         there = counterpart(scheme, name)
         rows = (self.hosts[host] if host else self.results[name]).schemes if there is not None else ()
         return next((one for one in rows if there is not None and one.style.key == there.key), None)
 
     def compared(self) -> list[GapRow]:
-        """Scheme by scheme, backend by backend."""
+        """Return the rows, scheme by scheme, backend by backend."""
         rows = []
         for scheme in self.schemes:
             summaries = {name: self.summary(scheme, name) for name in self.results}
@@ -160,7 +160,7 @@ class Gap:
         return rows
 
     def host_rows(self) -> list[HostRow]:
-        """Scheme by scheme: how far each host is from reality, none first."""
+        """Return each host's difference from reality, scheme by scheme; first without a host."""
         if self.reference is None:
             return []
         rows = []
@@ -198,16 +198,16 @@ class Gap:
     def _note(self, scheme: Contender, name: str, summary: SchemeSummary | None) -> str:
         kernel = " and ".join(dict.fromkeys(choice.kernel for choice in scheme.choices if choice.kernel))
         if summary is None:
-            return f"we have no {kernel} of our own to simulate" if kernel else "not run"
+            return f"ccgym has no implementation of {kernel} to simulate" if kernel else "not run"
         if summary.unavailable is not None:
             return f"unavailable: {summary.unavailable}"
         failed = [one for one in self.results[name].failures if one.scheme == summary.style.key]
         if failed:
             return f"{len(failed)} runs failed: {failed[0].error.splitlines()[0]}"
-        return f"our own {kernel}: the simulator has no kernel" if kernel and not is_real(name) else ""
+        return f"ccgym's {kernel}: the simulator has no kernel" if kernel and not is_real(name) else ""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data."""
         first = next(iter(self.results.values()))
         return as_document({
             "kind": "gap",
@@ -232,14 +232,14 @@ class Gap:
         })  # fmt: skip
 
     def rows(self) -> Iterator[Measurement]:
-        """What was measured on each backend, and in the simulator with each host."""
+        """Yield the measurements on each backend, and in the simulator with each host."""
         hosts = {f"{SIMULATED}-{host}": results for host, results in self.hosts.items()}
         for name, results in {**self.results, **hosts}.items():
             yield from results.rows(condition=name)
 
 
 def counterpart(scheme: Contender, name: str) -> Contender | None:
-    """What stands for a scheme on a backend: the simulator runs our own for the kernel's, if there is one."""
+    """Return a scheme's counterpart on a backend: for the kernel's TCP, the simulator runs ccgym's, if it exists."""
     if is_real(name) or not any(choice.kernel for choice in scheme.choices):
         return scheme
     if any(choice.kernel and choice.kernel not in registry() for choice in scheme.choices):
@@ -248,7 +248,7 @@ def counterpart(scheme: Contender, name: str) -> Contender | None:
 
 
 def differences(ours: SchemeSummary | None, theirs: SchemeSummary | None) -> dict[str, Deviation]:
-    """How far one measurement is from another, by quantity, where both have numbers."""
+    """Return the differences between two measurements, by quantity, if both have numbers."""
     found: dict[str, Deviation] = {}
     if ours is None or theirs is None:
         return found
@@ -267,7 +267,7 @@ def differences(ours: SchemeSummary | None, theirs: SchemeSummary | None) -> dic
 
 
 def apart_by(found: Mapping[str, Deviation]) -> float:
-    """The root mean square of differences, each in units of its tolerance."""
+    """Return the root mean square of differences, each in units of its tolerance."""
     sizes = {"throughput_mbps": THROUGHPUT_TOLERANCE, "delay_p95_ms": DELAY_TOLERANCE_MS, "loss": LOSS_TOLERANCE}
     units = [(one.relative if name == "throughput_mbps" else one.absolute) or 0.0 for name, one in found.items()]
     parts = [value / sizes[name] for name, value in zip(found, units, strict=True)]
@@ -275,11 +275,11 @@ def apart_by(found: Mapping[str, Deviation]) -> float:
 
 
 def run_gap(spec: GapSpec, request: Request, observer: Observer | None = None) -> Gap:
-    """Run what is not there yet on each backend, and write the results.
+    """Make the missing runs on each backend, and write the results.
 
     Raises:
-        ConfigError: Nothing can be run, or the request names a backend.
-        ResultsError: A directory holds another experiment's results.
+        ConfigError: No run is possible, or the request names a backend.
+        ResultsError: A directory contains another experiment's results.
     """
     observer = observer or Silent()
     if request.backend != SIMULATED:
@@ -288,7 +288,7 @@ def run_gap(spec: GapSpec, request: Request, observer: Observer | None = None) -
             f"backend {request.backend}",
             where="backend",
             expected=f"none: {spec.name} has a list of backends",
-            hint="leave it out, or use ccgym compare backends --backends",
+            hint="leave out the backend, or use ccgym compare backends --backends",
         )
     schemes = request.schemes or contenders(spec.schemes, "schemes")
     results: dict[str, ResultSet] = {}
@@ -319,7 +319,7 @@ def run_gap(spec: GapSpec, request: Request, observer: Observer | None = None) -
             "run-failed",
             "nothing ran",
             where="backends",
-            expected="one or more that work here",
+            expected="at least one that works on this machine",
             hint="; ".join(reasons),
         )
     gap = Gap(spec, schemes, results, {name: request.out / name for name in results}, left_out, without_runs)
@@ -332,7 +332,7 @@ def run_gap(spec: GapSpec, request: Request, observer: Observer | None = None) -
 def _with_hosts(
     spec: GapSpec, request: Request, schemes: tuple[Contender, ...], observer: Observer
 ) -> dict[str, ResultSet]:
-    """The simulated runs again, with each host for flows that have none."""
+    """Repeat the simulated runs with each host, for flows without a host."""
     found = {}
     for host in HOSTS:
         served = Host.model_validate(host)
@@ -352,7 +352,7 @@ def _with_hosts(
 
 
 def _evaluation(spec: GapSpec, request: Request, schemes: tuple[Contender, ...], name: str) -> Experiment | None:
-    """What is run on a backend; None where none of the schemes can be."""
+    """Return the evaluation on a backend; None if it can run none of the schemes."""
     there = {one.key: one for scheme in schemes if (one := counterpart(scheme, name)) is not None}
     if not there:
         return None
@@ -367,7 +367,7 @@ def _evaluation(spec: GapSpec, request: Request, schemes: tuple[Contender, ...],
 
 
 def with_host_jitter(path: NetworkPath, max_ns: int) -> NetworkPath:
-    """The path with every acknowledgement delayed by up to ``max_ns`` nanoseconds, at random."""
+    """Return the path with every ACK delayed at random by up to ``max_ns`` nanoseconds."""
     if max_ns <= 0:
         return path
     jitter = {

@@ -1,7 +1,7 @@
-"""A league: schemes against each other on paths of several kinds, in games, and how good each is by itself.
+"""A league: games between schemes on paths of several kinds, and absolute ratings of each scheme.
 
-Every experiment with ``games`` is a *section*. Its runs are those of any experiment; the games, ratings and rankings
-are computed from their metrics again whenever they are asked for.
+Every experiment with ``games`` is a *section*. Its runs are as in any experiment; games, ratings and rankings are
+computed from their metrics on access.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from ccgym.schemes.reading import parse_scheme
 
 @dataclass(frozen=True)
 class League:
-    """What was measured."""
+    """The results of a league."""
 
     source: ExperimentSet = field(repr=False)
     parameters: Mapping[str, Any]
     provenance: Mapping[str, Any]
     members: tuple[LeagueScheme, ...]
-    """The schemes, in the order in which they were named."""
+    """The schemes, in the order of the command."""
     sections: tuple[LeagueSection, ...]
     failures: tuple[str, ...]
     notes: tuple[str, ...]
     left: int = 0
-    """How many runs were left because time was up."""
+    """Number of runs that were left because time was up."""
 
     @property
     def name(self) -> str:
@@ -62,7 +62,7 @@ class League:
 
     @cached_property
     def rankings(self) -> Mapping[str, tuple[Ranked, ...]]:
-        """By section, and ``all``: from best to worst by the interquartile mean of the rating over paths."""
+        """Schemes by section and for ``all``, from best to worst by the interquartile mean of the rating over paths."""
         made = {"all": self._ranking(self.everywhere, self.sections, "all")} if len(self.sections) > 1 else {}
         return made | {one.name: self._ranking(one.members, [one], one.name) for one in self.sections}
 
@@ -84,7 +84,7 @@ class League:
 
     @cached_property
     def improvements(self) -> tuple[tuple[str, ...], Floats]:
-        """Keys from best to worst, and the probability that one (row) is better than another (column)."""
+        """Keys from best to worst, and the probability that a scheme (row) is better than another (column)."""
         order = self.rankings[next(iter(self.rankings))]
         by_key = {one.key: one for one in self.members}
         members = [by_key[place.scheme] for place in order]
@@ -95,7 +95,7 @@ class League:
 
     @cached_property
     def weighted(self) -> Mapping[str, Mapping[float, int]]:
-        """By competitor: its rank for each of :data:`WEIGHTS`, in the sections where throughput and delay count."""
+        """Rank of each competitor for each of :data:`WEIGHTS`, over sections where throughput and delay count."""
         sections = [one for one in self.sections if one.games.rule == "power"]
         members = [one for one in self.everywhere if not one.reference]
         ranks: dict[str, dict[float, int]] = {one.key: {} for one in members}
@@ -110,7 +110,7 @@ class League:
         return ranks
 
     def published(self, section: LeagueSection) -> list[PublishedRow]:
-        """The winning rates among those who took part in what was published, next to the published ones."""
+        """Return winning rates among the schemes of the publication, next to the published winning rates."""
         given = section.games.published
         if given is None:
             return []
@@ -126,7 +126,7 @@ class League:
         return sorted(rows, key=lambda row: (-(-1.0 if row.published is None else row.published), -row.as_published))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, documented in ``docs/studies/league.md``."""
+        """Return plain data, documented in ``docs/studies/league.md``."""
         keys, probabilities = self.improvements
         return as_document({
             "kind": "league",
@@ -159,7 +159,7 @@ class League:
         })  # fmt: skip
 
     def scores(self) -> list[dict[str, str]]:
-        """What each scheme reached, as :meth:`.ExperimentResults.scores` says it: its mean rating."""
+        """Return the mean rating of each scheme, in the form of :meth:`.ExperimentResults.scores`."""
         return [
             {
                 "experiment": section.name,
@@ -175,27 +175,27 @@ class League:
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """A scheme's published winning rate next to ours, fractions."""
+    """A scheme's published winning rate next to ccgym's, fractions."""
 
     scheme: str
     label: str
     instead: str
-    """The published scheme that it stands in for; empty: it is the published one."""
+    """The published scheme that it substitutes; empty: it is the published scheme."""
     published: float | None
-    """None where it is not known."""
+    """Published winning rate; None if unknown."""
     as_published: float
-    """Ours, with ccBench's rounding."""
+    """ccgym's winning rate with ccBench's rounding."""
     exact: float
-    """Ours, without."""
+    """ccgym's winning rate without rounding."""
 
 
 def run_league(source: ExperimentSet, request: Request, observer: Observer | None = None) -> League:
-    """Run what is not in ``request.out`` yet; write the results there.
+    """Make the runs that are not in ``request.out`` yet; write the results there.
 
     Raises:
-        CcgymError: As :func:`~ccgym.experiments.run.execute`; or the directory cannot be used.
+        CcgymError: As in :func:`~ccgym.experiments.run.execute`; or the directory cannot be used.
     """
-    checked(source, request)  # before the directory is made
+    checked(source, request)  # before the directory is created
     with RunStore(request.out, "experiment") as store:
         ran = execute(source, request, store, observer or Silent())
         league = league_of(ran)
@@ -204,7 +204,7 @@ def run_league(source: ExperimentSet, request: Request, observer: Observer | Non
 
 
 def league_of(ran: Executed) -> League:
-    """Games and rankings from the runs."""
+    """Return games and rankings from the runs."""
     members = tuple(LeagueScheme(one.style, one.knows_path) for one in ran.schemes)
     sections = [_section(test, members, ran.plans[test.name], ran.ran(test), ran.schemes) for test in ran.tests]
     return League(

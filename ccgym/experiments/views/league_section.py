@@ -1,4 +1,4 @@
-"""A section of a league, measured: games, winning rates, ratings."""
+"""Results of a league's section: games, winning rates, ratings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ccgym.experiments.views.score import score
 from ccgym.schemes.style import SchemeStyle
 
 WEIGHTS: Final = (0.5, 1.0, 2.0, 4.0)
-"""Weights of the throughput against the delay that ranks are shown for; 1 is that of the rating, 2 that of ccBench."""
+"""Weights of throughput against delay in tables of ranks; 1 is the weight of the rating, 2 the weight of ccBench."""
 
 
 RATING_WEIGHT: Final = 1.0
@@ -37,11 +37,11 @@ class LeagueScheme:
 
     style: SchemeStyle
     reference: bool
-    """Whether it knows the path: then it shows what is possible, and takes no part in games."""
+    """Whether the scheme has the path's parameters: it then shows what is possible, and is not in the games."""
 
     @property
     def key(self) -> str:
-        """Its name in files."""
+        """Name of the scheme in files."""
         return self.style.key
 
 
@@ -52,31 +52,31 @@ class LeaguePath:
     condition: str
     """Key of its condition."""
     run: int
-    """Number of the first run over it: where paths are drawn, each run has its own."""
+    """Number of the first run over the path: if paths are drawn, each run has its own path."""
     base_rtt_ms: float
     rate_mbps: float
-    """Mean rate of the bottleneck."""
+    """Mean rate of the bottleneck, Mbit/s."""
     flows: int
 
 
 @dataclass(frozen=True)
 class LeagueSection:
-    """A section of a league, measured. The axes of arrays are path, run, window and scheme."""
+    """Results of a league's section. The axes of arrays are path, run, window and scheme."""
 
     test: Test
     games: Games
     members: tuple[LeagueScheme, ...]
-    """The schemes that have numbers here."""
+    """The schemes that have numbers in this section."""
     places: tuple[LeaguePath, ...]
-    """The paths on which all of them have."""
+    """The paths on which all of these schemes have numbers."""
     missing: int
-    """Paths that are left out, since a scheme has no number there."""
+    """Number of paths that are left out, since a scheme has no number there."""
     throughput: Floats
-    """Mbit/s."""
+    """Throughput, Mbit/s."""
     rtt: Floats
-    """Mean one-way delay and the way back, ms; NaN where nothing arrived; empty of ``fair_share``."""
+    """Mean one-way delay plus the delay of the way back, ms; NaN if nothing arrived; empty for ``fair_share``."""
     share: Floats
-    """Part of the capacity that was used; empty of ``fair_share``."""
+    """Used fraction of the capacity; empty for ``fair_share``."""
 
     @property
     def name(self) -> str:
@@ -89,10 +89,10 @@ class LeagueSection:
         return [one.key for one in self.members if not one.reference]
 
     def ratings(self, weight: float = RATING_WEIGHT) -> Floats:
-        """By path, run and scheme: the mean over the windows.
+        """Return the mean rating over the windows, by path, run and scheme.
 
         Args:
-            weight: Of the throughput; it has no meaning for ``fair_share``.
+            weight: Weight of the throughput; without meaning for ``fair_share``.
         """
         if self.games.rule == "fair_share":
             fair = self._fair()
@@ -108,11 +108,11 @@ class LeagueSection:
         return np.array([place.rate_mbps / place.flows for place in self.places])[:, None, None, None]
 
     def winning_rates(self, among: Sequence[str] | None = None, *, rounded: bool) -> dict[str, float]:
-        """Part of the games that each scheme wins.
+        """Return the fraction of games that each scheme wins.
 
         Args:
-            among: Keys of those who take part; by default all competitors.
-            rounded: Whether throughput and delay are rounded first, as ccBench has it.
+            among: Keys of the schemes that take part; by default all competitors.
+            rounded: Whether throughput and delay are rounded first, as in ccBench.
         """
         keys = [one for one in self.competitors if among is None or one in among]
         columns = [place for place, one in enumerate(self.members) if one.key in keys]
@@ -128,12 +128,12 @@ class LeagueSection:
 
     @property
     def game_count(self) -> int:
-        """Games of each scheme."""
+        """Number of games of each scheme."""
         return int(np.prod(self.throughput.shape[:3]))
 
     @cached_property
     def means(self) -> dict[str, dict[str, float]]:
-        """By scheme: the mean and the worst tenth of the rating, and means of what it is made of."""
+        """By scheme: mean and worst tenth of the rating, and means of the quantities in the rating."""
         rated = self.ratings().mean(axis=1)
         tenth = worst(rated)
         found = {}
@@ -162,7 +162,7 @@ def _section(
     assert games is not None
     values = {(key, one.condition, one.run): one.values for key, own in runs.items() for one in own}
     taking_part = tuple(one for one in members if runs.get(one.key))
-    # Repetitions over the same path belong together; where paths are drawn, each run has a path of its own.
+    # Repetitions over the same path belong together; if paths are drawn, each run has its own path.
     numbers: dict[tuple[str, Any], list[int]] = {}
     first: dict[tuple[str, Any], PlannedRun] = {}
     for one in plan:
@@ -214,7 +214,7 @@ def _section(
 
 
 def _of(section: LeagueSection, members: Sequence[LeagueScheme], weight: float = RATING_WEIGHT) -> Floats:
-    """The ratings of these schemes, by path, run and scheme."""
+    """Return the ratings of these schemes, by path, run and scheme."""
     places = [section.members.index(one) for one in members]
     return section.ratings(weight)[..., places]
 

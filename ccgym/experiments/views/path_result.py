@@ -26,7 +26,7 @@ class CardPath:
 
     @property
     def facts(self) -> str:
-        """``77.7 Mbit/s, 51 ms``."""
+        """Rate and delay as text: ``77.7 Mbit/s, 51 ms``."""
         return f"{self.rate_mbps:.3g} Mbit/s, {self.one_way_delay_ms:g} ms"
 
 
@@ -36,29 +36,29 @@ class CardScheme:
 
     style: SchemeStyle
     reference: bool
-    """Whether it knows the path: then it shows what is possible, and is not ranked."""
+    """Whether the scheme has the path's parameters: it then shows what is possible, and has no rank."""
     trained_on: Mapping[str, bool] | None = None
-    """Of a learned scheme, by path: whether it was trained there. None of others, and where its card is silent."""
+    """By path, whether a learned scheme was trained on it; None for other schemes, or if its card has no paths."""
     learned: bool = False
 
     @property
     def key(self) -> str:
-        """Its name in files."""
+        """Name of the scheme in files."""
         return self.style.key
 
 
 @dataclass(frozen=True)
 class PathResult:
-    """A scheme on a path; means are over the runs that count, and None where there are none."""
+    """A scheme on a path; means are over the runs that count, and None if there are none."""
 
     path: str
     scheme: str
     runs: int
-    """Runs that were made."""
+    """Number of runs that were made."""
     counted: int
-    """Those that count by Pantheon's rules; the others have the minimum score."""
+    """Number of runs that count by Pantheon's rules; other runs have the minimum score."""
     limited: int
-    """Those whose schedule the machine could not hold (real packets)."""
+    """Number of runs in which the machine could not keep the schedule (real packets)."""
     throughput_mbps: float | None
     delay_p95_ms: float | None
     loss: float | None
@@ -70,15 +70,15 @@ class PathResult:
     scores: tuple[float, ...]
     """Score of each run, in order."""
     trained: bool | None
-    """Whether the scheme was trained on the path; None of schemes that were not learned or do not say."""
+    """Whether the scheme was trained on the path; None if it is not learned or its training is unknown."""
     pareto_optimal: bool
     """Whether no competitor dominates it on the path; references neither dominate nor are dominated."""
     best: bool
-    """Whether it has the best score of the competitors on the path."""
+    """Whether the scheme has the best score of the competitors on the path."""
 
     @property
     def score(self) -> float | None:
-        """Mean score; None where nothing was run."""
+        """Mean score; None without runs."""
         return statistics.fmean(self.scores) if self.scores else None
 
 
@@ -104,16 +104,16 @@ def _path_result(
 
 
 def run_score(cell: CellResult, one_way_delay_ms: float) -> float:
-    """Score of one run."""
+    """Return the score of one run."""
     return record_score(cell.record, cell.invalid, one_way_delay_ms)
 
 
 def record_score(record: RunRecord, invalid: str | None, one_way_delay_ms: float) -> float:
-    """Score of a run; the floor for a run that does not count: who sends nothing is not better for it.
+    """Return the score of a run. A run that does not count gets the floor: sending nothing must not pay off.
 
     Args:
-        record: What came out of it.
-        invalid: Why it does not count, or None.
+        record: Record of the run.
+        invalid: Why the run does not count, or None.
         one_way_delay_ms: One-way propagation delay of the data, ms.
     """
     total = record.total
@@ -123,7 +123,7 @@ def record_score(record: RunRecord, invalid: str | None, one_way_delay_ms: float
 
 
 def means_of(summary: SchemeSummary) -> MeanMetrics | None:
-    """Means over the runs of a scheme that count; None where one of them is not known."""
+    """Return means over the runs of a scheme that count; None if one of the means is unknown."""
     throughput, delay, loss = summary.throughput_mbps, summary.delay_p95_ms, summary.loss
     if throughput is None or delay is None or loss is None:
         return None

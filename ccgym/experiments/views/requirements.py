@@ -1,4 +1,4 @@
-"""A report on a document's requirements: its experiments, and a sample of their runs once more with real packets."""
+"""A report on a document's requirements: its experiments, and a sample of their runs repeated with real packets."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from ccgym.experiments.views.results import Confirmed, ExperimentResults
 from ccgym.experiments.views.verdicts import results_of
 
 BACKEND: Final = "emulated"
-"""Where the packets of the sample travel."""
+"""Backend of the sample."""
 MOST_S: Final = 60.0
-"""Longer runs are not sampled: with real packets a run takes as long as it lasts."""
+"""Max length of sampled runs, seconds: a run with real packets takes its full length."""
 MOST_MBPS: Final = 100.0
-"""Neither are faster links, whose schedule an ordinary machine may not hold."""
+"""Max rate of links in sampled runs, Mbit/s: an ordinary machine may not keep the schedule of faster links."""
 TOLERANCE: Final = 0.1
-"""How far outside of the simulated span a real number agrees, as a fraction of their mean or of a threshold."""
+"""Max distance of a real number that agrees from the simulated range, as a fraction of their mean or of a threshold."""
 
 
 def run_requirements(source: ExperimentSet, request: Request, observer: Observer | None = None) -> ExperimentResults:
-    """Run what is not in ``request.out`` yet, judge it, make the sample with real packets, and write the results.
+    """Make missing runs in ``request.out``, judge them, run the sample with real packets, and write the results.
 
     Raises:
-        CcgymError: As :func:`~ccgym.experiments.run.execute`; or the machine cannot make real packets.
+        CcgymError: As in :func:`~ccgym.experiments.run.execute`; or the machine cannot run real packets.
     """
-    checked(source, request)  # before the directory is made
+    checked(source, request)  # before the directory is created
     with RunStore(request.out, "experiment") as store:
         ran = execute(source, request, store, observer or Silent())
         results = results_of(ran)
@@ -48,7 +48,7 @@ def run_requirements(source: ExperimentSet, request: Request, observer: Observer
 
 
 def sample(ran: Executed, count: int) -> list[tuple[Test, PlannedRun]]:
-    """Which runs are made once more: each of another experiment as far as there are enough, its first repetition."""
+    """Return the runs to repeat: first repetitions, from different experiments as long as there are enough."""
     rng = random.Random(f"ccgym confirm {ran.request.seed}")
     found: dict[str, list[PlannedRun]] = {}
     for test in ran.tests:

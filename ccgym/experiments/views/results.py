@@ -1,4 +1,4 @@
-"""What came out of experiments: runs, their means per condition, criteria, verdicts."""
+"""Results of experiments: runs, their means per condition, criteria, verdicts."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from ccgym.schemes.style import SchemeStyle
 
 @dataclass(frozen=True)
 class Confirmed:
-    """A metric of a run that was made once more with real packets."""
+    """A metric of a run that was repeated with real packets."""
 
     test: str
     scheme: str
     condition: str
     metric: str
     simulated: Spread
-    """Of all simulated runs of that condition."""
+    """Spread over all simulated runs of the condition."""
     real: float | None
-    """None where the run has no such number."""
+    """Number with real packets; None if the run has no such number."""
     agrees: bool
-    """Whether the real number is within the span of the simulated ones, or no further from it than a tenth of their
-    mean, or of a threshold, the larger one."""
+    """Whether the real number is in the range of the simulated numbers, or at most a tenth of their mean or of a
+    threshold (the larger one) away from it."""
 
 
 @dataclass(frozen=True)
@@ -48,26 +48,26 @@ class ExperimentResults:
 
     source: ExperimentSet
     parameters: Mapping[str, Any]
-    """What was asked for: seed, repetitions, whether it was a quick look."""
+    """Options of the command: seed, repetitions, whether ``--quick`` was used."""
     provenance: Mapping[str, Any]
     """Versions, machine, command line, time."""
     styles: tuple[SchemeStyle, ...]
-    """The schemes, in order, and how they are drawn."""
+    """The schemes, in order, with their plot styles."""
     trained_on: Mapping[str, str]
-    """By scheme: the range of its training in words; only of learned ones whose card says."""
+    """Training range as text, by scheme; only for learned schemes with a training range in their cards."""
     tests: tuple[Test, ...]
     outcomes: Mapping[tuple[str, str], Outcome]
-    """By name of the experiment and key of the scheme."""
+    """Outcomes by name of the experiment and key of the scheme."""
     failures: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    """Runs that are left or collapsed; of real packets: schemes that this machine lacks, runs whose schedule it could
-    not hold."""
+    """Notes on runs that are left or collapsed; with real packets, on schemes that are missing on this machine, and on
+    emulator-limited runs."""
     left: int = 0
-    """How many runs were left because time was up."""
+    """Number of runs that were left because time was up."""
     confirmed: tuple[Confirmed, ...] = ()
-    """A sample with real packets, where one was asked for."""
+    """A sample with real packets, if requested."""
     directory: Path | None = None
-    """Where the runs are kept."""
+    """Directory of the stored runs."""
 
     def __repr__(self) -> str:
         labels = ", ".join(style.label for style in self.styles)
@@ -81,10 +81,10 @@ class ExperimentResults:
         return html_table(repr(self), ("experiment", *(style.label for style in self.styles)), rows)
 
     def kept(self, test: Test, scheme: str, condition: str) -> KeptRun | None:
-        """The first run of a scheme in a condition, in detail; None where nothing is kept of it.
+        """Return the details of a scheme's first run in a condition; None if they were not kept.
 
         Raises:
-            ResultsError: Its file is damaged.
+            ResultsError: The file is damaged.
         """
         for run in self.outcomes[test.name, scheme].runs:
             if run.condition == condition and run.kept and self.directory is not None:
@@ -97,20 +97,20 @@ class ExperimentResults:
         return self.source.name
 
     def outcome(self, test: Test, scheme: str) -> Outcome:
-        """The outcome of a scheme in an experiment."""
+        """Return the outcome of a scheme in an experiment."""
         return self.outcomes[test.name, scheme]
 
     def of_test(self, test: Test) -> list[tuple[SchemeStyle, Outcome]]:
-        """The outcomes of all schemes in an experiment."""
+        """Return the outcomes of all schemes in an experiment."""
         return [(style, self.outcomes[test.name, style.key]) for style in self.styles]
 
     def differences(self, test: Test, condition: str = "") -> list[Difference]:
-        """All pairs of schemes compared in each metric that has a better side. Runs of one number share seed and draws.
+        """Compare all pairs of schemes in each metric with a better direction. Runs with equal numbers share the seed.
 
         Args:
             test: The experiment.
-            condition: Key of a condition; empty: means over all conditions, of the repetitions that have every one.
-                Where links differ, those of rates and delays are mean ranks, ``METRIC_rank``.
+            condition: Key of a condition; empty: means over all conditions, of repetitions that have every condition.
+                If links differ, rates and delays are compared by mean ranks, ``METRIC_rank``.
         """
         found = []
         for metric in test.metrics:
@@ -123,15 +123,15 @@ class ExperimentResults:
         return found
 
     def overall(self, test: Test, metric: Metric) -> dict[str, Spread]:
-        """By scheme: a metric over all conditions, and its spread over the repetitions; the mean rank from 1, the best,
-        where :meth:`Test.ranks` says so. Empty where there is nothing to rank."""
+        """Return a metric over all conditions by scheme, with its spread over the repetitions; the mean rank (1 is the
+        best) if :meth:`Test.ranks` is true. Empty if there is nothing to rank."""
         if test.ranks(metric) and (metric.better == "neither" or len(self.styles) == 1):
             return {}
         found = {key: Spread.of(own.values()) for key, own in self._by_run(test, metric, "").items()}
         return {key: spread for key, spread in found.items() if spread is not None}
 
     def _by_run(self, test: Test, metric: Metric, condition: str) -> dict[str, dict[int, float]]:
-        """A metric by scheme and number of the repetition; with an empty condition, of all together."""
+        """Return a metric by scheme and number of the repetition; an empty condition means all conditions together."""
         wanted = {condition} if condition else {one.key for one in test.conditions}
         values: dict[tuple[int, str], dict[str, float]] = {}
         for style, outcome in self.of_test(test):
@@ -151,7 +151,7 @@ class ExperimentResults:
         }
 
     def compared(self) -> list[dict[str, Any]]:
-        """The differences of all experiments that compare, as rows: over all conditions, then for each of them."""
+        """Return the differences in all experiments with ``compare`` as rows: over all conditions, then for each."""
         return [
             {"test": test.name, "condition": condition, **one.row()}
             for test in self.tests
@@ -161,7 +161,7 @@ class ExperimentResults:
         ]
 
     def row_verdict(self, row: Row, scheme: str) -> Verdict:
-        """What the experiments of a row say together: the worst of their verdicts; ``none`` without experiments."""
+        """Return the verdict of a row: the worst verdict of its experiments; ``none`` without experiments."""
         found = [self.outcomes[test.name, scheme].verdict for test in self.tests if test.name in row.names]
         return worst(found)
 
@@ -186,7 +186,7 @@ class ExperimentResults:
         ]
 
     def scores(self) -> list[dict[str, str]]:
-        """What each scheme reached: ``experiment``, ``scheme``, ``verdict``, ``numbers`` and their ``quantity``."""
+        """Return the result of each scheme: ``experiment``, ``scheme``, ``verdict``, ``numbers``, ``quantity``."""
         return [
             {
                 "experiment": outcome.test.name,
@@ -199,21 +199,21 @@ class ExperimentResults:
         ]
 
     def passed_text(self, scheme: str) -> str:
-        """How many experiments a scheme passed, ``5 of 7``; empty where none has criteria for it."""
+        """Return how many experiments a scheme passed, ``5 of 7``; empty if none has criteria for it."""
         verdicts = [self.outcomes[test.name, scheme].verdict for test in self.tests]
         judged = [one for one in verdicts if one != "none"]
         return f"{judged.count('pass')} of {len(judged)}" if judged else ""
 
     @property
     def extent(self) -> str:
-        """How much was run, in words."""
+        """Number of repetitions and runs as text."""
         runs = self.parameters["runs"] or "/".join(str(one) for one in sorted({test.spec.runs for test in self.tests}))
         total = sum(len(outcome.runs) for outcome in self.outcomes.values())
         quick = "; a quick look: fewer conditions" if self.parameters["quick"] else ""
         return f"{runs} repetition{'s' if str(runs) != '1' else ''} of every condition, {total} runs{quick}"
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain data, documented in ``docs/guides/experiments.md``."""
+        """Return all results as plain data, documented in ``docs/guides/experiments.md``."""
         return as_document(
             {
                 "kind": self.source.kind,
@@ -234,12 +234,12 @@ class ExperimentResults:
 
 
 def merit(better: Better, value: float) -> float:
-    """A number that is the larger, the better a value is."""
+    """Return a number that is larger for better values."""
     return {"higher": value, "lower": -value, "one": -abs(value - 1), "neither": 0.0}[better]
 
 
 def ranks(better: Better, values: Mapping[str, float]) -> dict[str, float]:
-    """Ranks of schemes, 1 is the best; equal ones share the mean of theirs."""
+    """Return the ranks of schemes, 1 is the best; equal schemes share the mean of their ranks."""
     merits = {key: merit(better, value) for key, value in values.items()}
     return {
         key: 1

@@ -1,16 +1,15 @@
 """One number for a run on a path: the logarithm of its power.
 
-Kleinrock's *power* of a flow is throughput over delay. Divided by what the path offers, its capacity and its
-propagation delay, it is comparable between paths, and in its logarithm halving the throughput costs as much as
-doubling the delay::
+Kleinrock's *power* of a flow is throughput over delay. Normalized by the path's capacity and propagation delay, it is
+comparable between paths. In its logarithm, half of the throughput costs as much as twice the delay::
 
     score = log2(throughput / capacity) − log2(p95 one-way delay / one-way propagation delay)
 
-Zero is the physical limit; −1 is half the power. Delay is measured against propagation, which no scheme can beat, and
-not against what our oracle reached. That choice shifts all schemes on a path alike: it cancels wherever two schemes are
-compared. Loss is not part of the score: it is shown with it, and counts in which schemes are Pareto-optimal.
+Zero is the physical limit; −1 is half the power. Delay is normalized by the propagation delay, which is the minimum of
+every scheme, and not by the oracle's delay. This choice shifts all schemes on a path equally, and cancels when two
+schemes are compared. Loss is not part of the score: it is shown next to it, and counts for Pareto-optimality.
 
-Another *weight* of the throughput asks for more of it per delay: ccBench's throughput² / delay has the weight 2.
+A larger *weight* of the throughput favors throughput over delay: ccBench's throughput² / delay has the weight 2.
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ from dataclasses import dataclass
 from typing import Final
 
 SCORE_FLOOR: Final = -10.0
-"""The minimum score: a thousandth of the power. A run in which next to nothing arrived gets it."""
+"""The minimum score: a thousandth of the power, for runs in which next to nothing arrived."""
 
 THROUGHPUT_MARGIN: Final = 0.01
-"""Throughputs within this fraction of each other are equal when schemes are compared."""
+"""Throughputs that differ by at most this fraction are equal when schemes are compared."""
 DELAY_MARGIN: Final = 0.01
-"""So are delays."""
+"""Delays that differ by at most this fraction are equal when schemes are compared."""
 LOSS_MARGIN: Final = 0.005
-"""And losses within half a point."""
+"""Losses that differ by at most this fraction (half a percentage point) are equal when schemes are compared."""
 
 
 def score(utilization: float | None, delay_ratio: float | None, weight: float = 1.0) -> float:
-    """The score of a run.
+    """Return the score of a run.
 
     Args:
-        utilization: Throughput / capacity; may exceed 1 a little by Pantheon's rule. None where nothing arrived.
-        delay_ratio: 95th percentile of the one-way delay / one-way propagation delay. None where nothing arrived.
-        weight: How much the logarithm of the throughput counts.
+        utilization: Throughput / capacity; may slightly exceed 1 by Pantheon's rule. None if nothing arrived.
+        delay_ratio: 95th percentile of the one-way delay / one-way propagation delay. None if nothing arrived.
+        weight: Weight of the logarithm of the throughput.
 
     Returns:
-        From :data:`SCORE_FLOOR` to about 0.
+        The score, from :data:`SCORE_FLOOR` to about 0.
     """
     if utilization is None or delay_ratio is None or utilization <= 0 or delay_ratio <= 0:
         return SCORE_FLOOR
@@ -49,18 +48,18 @@ def score(utilization: float | None, delay_ratio: float | None, weight: float = 
 
 @dataclass(frozen=True)
 class MeanMetrics:
-    """What decides who dominates whom on a path: means over runs."""
+    """Means over runs that decide which scheme dominates another on a path."""
 
     throughput_mbps: float
     delay_p95_ms: float
     loss: float
-    """A fraction."""
+    """Loss, a fraction."""
 
 
 def dominates(one: MeanMetrics, other: MeanMetrics) -> bool:
-    """Whether one is better than the other in throughput, delay or loss, and worse in none of the three.
+    """Return whether one scheme is better than the other in throughput, delay or loss, and worse in none of them.
 
-    Differences within the margins are none; so two schemes never dominate each other.
+    Differences within the margins count as equal; so two schemes never dominate each other.
     """
     throughput = _advantage(one.throughput_mbps, other.throughput_mbps, THROUGHPUT_MARGIN)
     delay = _advantage(other.delay_p95_ms, one.delay_p95_ms, DELAY_MARGIN)
@@ -69,14 +68,14 @@ def dominates(one: MeanMetrics, other: MeanMetrics) -> bool:
 
 
 def _advantage(larger: float, smaller: float, margin: float) -> int:
-    """1 where the first is larger by more than the margin, −1 where the second is, else 0."""
+    """Return 1 if the first number is larger by more than the margin, −1 if the second is, else 0."""
     if abs(larger - smaller) <= margin * max(larger, smaller):
         return 0
     return 1 if larger > smaller else -1
 
 
 def pareto_optimal(standings: Sequence[MeanMetrics | None]) -> list[bool]:
-    """Which of the schemes of a path no other one dominates; those without numbers are dominated."""
+    """Return, for each scheme on a path, whether no other scheme dominates it; False for schemes without numbers."""
     known = [standing for standing in standings if standing is not None]
 
     return [standing is not None and not any(dominates(other, standing) for other in known) for standing in standings]

@@ -1,7 +1,7 @@
 """A scorecard: schemes on many paths, a score for each, and rankings over groups of paths.
 
-Every path is an evaluation in a directory of its own, ``paths/<name>``. Everything else is computed from their results
-again whenever it is asked for.
+Every path is an evaluation in its own directory, ``paths/<name>``. Everything else is computed from their results on
+access.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class RankedScheme(Ranked):
     """A scheme in the ranking of a group."""
 
     wins: int
-    """Paths on which it has the best score of the competitors."""
+    """Number of paths on which the scheme has the best score of the competitors."""
     pareto_optimal: int
-    """Paths on which no competitor dominates it."""
+    """Number of paths on which no competitor dominates the scheme."""
     utilization: float | None
     delay_ratio: float | None
     """Geometric mean of the normalized delay."""
@@ -61,23 +61,23 @@ class Group:
     title: str
     paths: tuple[str, ...]
     learners: tuple[str, ...] = ()
-    """Keys of the learned schemes whose training this group is about; empty for all other groups."""
+    """Keys of the learned schemes with this training; empty for groups that do not depend on a training."""
     trained: bool = False
-    """Of such a group: whether they were trained on its paths, or have never seen them."""
+    """Whether these learned schemes were trained on the paths of the group; otherwise the paths are held out."""
 
 
 @dataclass(frozen=True)
 class Scorecard:
-    """What was measured."""
+    """The results of a scorecard."""
 
     spec: ScorecardSpec = field(repr=False)
     parameters: Mapping[str, Any]
     provenance: Mapping[str, Any]
-    """Who made it: command, versions, machine, time."""
+    """Origin of the results: command, versions, machine, time."""
     paths: tuple[CardPath, ...]
     """The paths, section by section."""
     schemes: tuple[CardScheme, ...]
-    """The schemes, in the order in which they were named."""
+    """The schemes, in the order of the command."""
     results: Mapping[str, ResultSet] = field(repr=False)
 
     @property
@@ -87,7 +87,7 @@ class Scorecard:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Runs that ended in an error; that none of the schemes can be run here is one, too."""
+        """Runs that ended in an error; or that this machine can run none of the schemes."""
         if self.results and not any(results.cells or results.failures for results in self.results.values()):
             return tuple(f"nothing ran: {key} is unavailable: {why}" for key, why in self.unavailable.items())
         return tuple(
@@ -98,12 +98,12 @@ class Scorecard:
 
     @property
     def unavailable(self) -> Mapping[str, str]:
-        """Why schemes could not be run on this machine, by key."""
+        """Schemes that could not run on this machine, by key, with reasons."""
         return {key: why for results in self.results.values() for key, why in results.unavailable.items()}
 
     @cached_property
     def path_results(self) -> Mapping[tuple[str, str], PathResult]:
-        """By path and scheme."""
+        """Results by path and scheme."""
         return {(result.path, result.scheme): result for path in self.paths for result in self._of_path(path)}
 
     def _of_path(self, path: CardPath) -> list[PathResult]:
@@ -124,7 +124,7 @@ class Scorecard:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The groups of the YAML, then for each different training its paths and those held out from it."""
+        """The groups of the YAML; then, for each different training, its paths and the held-out paths."""
         made = [
             Group(name, group.title, tuple(path.name for path in self.paths if path.section in group.sections))
             for name, group in self.spec.groups.items()
@@ -137,7 +137,7 @@ class Scorecard:
                 splits.setdefault(seen, []).append(one)
         for seen, learners in splits.items():
             unseen = tuple(path.name for path in self.paths if path.name not in seen)
-            if not seen or not unseen:  # the ranking over all paths says the same
+            if not seen or not unseen:  # the same as the ranking over all paths
                 continue
             names = ", ".join(one.style.label for one in learners)
             keys = tuple(one.key for one in learners)
@@ -147,7 +147,7 @@ class Scorecard:
 
     @cached_property
     def rankings(self) -> Mapping[str, tuple[RankedScheme, ...]]:
-        """By group: the schemes from best to worst, references where their score puts them."""
+        """Schemes by group, from best to worst; references are at the place of their score."""
         return {group.name: self._ranking(group) for group in self.groups}
 
     def _ranking(self, group: Group) -> tuple[RankedScheme, ...]:
@@ -177,18 +177,18 @@ class Scorecard:
         return tuple(ranking)
 
     def ranked_paths(self, group: Group) -> tuple[str, ...]:
-        """The paths of a group that its ranking is over: those on which every scheme that takes part has a number."""
+        """Return the paths in the ranking of a group: paths on which every scheme in the ranking has a number."""
         return self._compared(group)[1]
 
     def _compared(self, group: Group) -> tuple[list[CardScheme], tuple[str, ...]]:
-        """The schemes that take part in a ranking, and the paths that it is over."""
+        """Return the schemes and the paths of a ranking."""
         scored = {place for place, result in self.path_results.items() if result.scores}
         schemes = [one for one in self.schemes if any((path, one.key) in scored for path in group.paths)]
-        # A path on which a scheme has no number would favor or punish it: it is left out for all.
+        # A path on which a scheme has no number would favor or penalize it: the path is left out for all schemes.
         return schemes, tuple(path for path in group.paths if all((path, one.key) in scored for one in schemes))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, documented in ``docs/studies/scorecard.md``."""
+        """Return plain data, documented in ``docs/studies/scorecard.md``."""
         return as_document({
             "kind": "scorecard",
             "name": self.spec.name,
@@ -218,7 +218,7 @@ class Scorecard:
         })  # fmt: skip
 
     def rows(self) -> Iterator[Measurement]:
-        """What was measured on each path, and the score of each run."""
+        """Yield the measurements on each path, and the score of each run."""
         for name, results in self.results.items():
             yield from results.rows(self.spec.name, name)
         for (path, scheme), result in self.path_results.items():
@@ -235,10 +235,10 @@ def _mean(values: Sequence[float | None], *, geometric: bool = False) -> float |
 
 
 def run_scorecard(spec: ScorecardSpec, request: Request, observer: Observer | None = None) -> Scorecard:
-    """Run what is not there yet; write the results.
+    """Make the missing runs; write the results.
 
     Raises:
-        CcgymError: A directory holds another experiment's results, or the backend cannot run these paths here.
+        CcgymError: A directory contains another experiment's results, or the backend cannot run these paths here.
     """
     observer = observer or Silent()
     started = time.time()

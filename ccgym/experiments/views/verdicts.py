@@ -1,4 +1,4 @@
-"""Experiments with criteria: every condition with every scheme is run, and judged by the means over its runs."""
+"""Experiments with criteria: run every condition with every scheme, and judge it by the means over its runs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from ccgym.schemes.reading import parse_scheme
 
 
 def run_experiments(source: ExperimentSet, request: Request, observer: Observer | None = None) -> ExperimentResults:
-    """Run what is not in ``request.out`` yet, judge it, and write the results there.
+    """Make the runs that are not in ``request.out`` yet, judge them, and write the results there.
 
     Raises:
-        CcgymError: As :func:`execute`; or the directory cannot be used.
+        CcgymError: As in :func:`execute`; or the directory cannot be used.
     """
-    checked(source, request)  # before the directory is made
+    checked(source, request)  # before the directory is created
     with RunStore(request.out, "experiment") as store:
         ran = execute(source, request, store, observer or Silent())
         results = results_of(ran)
@@ -41,7 +41,7 @@ def run_experiments(source: ExperimentSet, request: Request, observer: Observer 
 
 
 def results_of(ran: Executed) -> ExperimentResults:
-    """What was measured, judged."""
+    """Return the results with verdicts."""
     ranges = {one.key: known for one in ran.schemes if (known := training_range(one)) is not None}
     return ExperimentResults(
         source=ran.source,
@@ -68,10 +68,10 @@ def results_of(ran: Executed) -> ExperimentResults:
 
 
 def _collapses(test: Test, ran: Mapping[str, Sequence[RunResult]]) -> Iterator[str]:
-    """Runs whose throughput collapsed against their siblings: the same scheme under the same condition."""
+    """Yield runs with a much lower throughput than other runs of the same scheme under the same condition."""
     kinds = {one.key for one in test.metrics if isinstance(one, Throughput)}
     if not test.spec.compare or not kinds or test.spec.draw:
-        return  # where paths are drawn, runs differ by their paths
+        return  # if paths are drawn, runs differ by their paths
     metric = test.by_key(min(kinds))
     for scheme, runs in ran.items():
         for condition in test.conditions:
@@ -85,7 +85,7 @@ def _collapses(test: Test, ran: Mapping[str, Sequence[RunResult]]) -> Iterator[s
 
 
 def _backlogs(test: Test, ran: Mapping[str, Sequence[RunResult]]) -> Iterator[str]:
-    """Conditions whose loss was only on its way at the end: what evaluations flag as ``loss-is-backlog``."""
+    """Yield conditions with loss that was only on its way at the end: the flag ``loss-is-backlog`` of evaluations."""
     for metric in (one for one in test.metrics if isinstance(one, Loss)):
         for scheme, runs in ran.items():
             over = {}
@@ -107,13 +107,13 @@ def judge(
     *,
     intervals: bool = False,
 ) -> dict[str, Outcome]:
-    """The outcome of each scheme, by its key.
+    """Return the outcome of each scheme, by its key.
 
     Args:
         test: The experiment.
         schemes: The schemes.
-        plan: What was to be run.
-        runs: What was run, by scheme.
+        plan: The planned runs.
+        runs: The finished runs, by scheme.
         intervals: As in :func:`~ccgym.experiments.criteria.judged`.
     """
     expected: dict[str, int] = {}
@@ -146,14 +146,14 @@ def judge(
 
 
 def _identical(condition: str, runs: Sequence[RunResult]) -> bool:
-    """Whether there are several runs of a condition, and all were the same packets."""
+    """Return whether there are several runs of a condition, all with identical packets."""
     own = [(run.trajectory, run.values) for run in runs if run.condition == condition]
-    # The hash leaves out what was still on its way at the end.
+    # The hash does not include packets that were still on their way at the end.
     return len(own) > 1 and all(one == own[0] for one in own)
 
 
 def _concerns(criterion: CriterionSpec, tested: Contender) -> bool:
-    """Whether a scheme has to meet a criterion: all have to, or those that it names, by any implementation."""
+    """Return whether a scheme must meet a criterion: all schemes, or the named schemes in any implementation."""
     own = tested.choice
     return not criterion.schemes or any(
         own is not None and own.algorithm == named.algorithm and named.settings.items() <= own.settings.items()
@@ -162,8 +162,8 @@ def _concerns(criterion: CriterionSpec, tested: Contender) -> bool:
 
 
 def inside_range(condition: Condition, trained: TrainingRange | None) -> bool | None:
-    """Whether all that a condition can draw lies within a training range; None where there is none, or where the path
-    is drawn from a distribution, of which that is not known."""
+    """Return whether all possible draws of a condition are inside a training range. None if there is no range, or if
+    the path is drawn from a distribution: then this is unknown."""
     if trained is None or condition.distribution:
         return None
     corners = [scenario.rates_and_delays for scenario in condition.bounds()]

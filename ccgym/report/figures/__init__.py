@@ -5,7 +5,7 @@ A figure is a function from results to a matplotlib ``Figure``, registered where
     @figure("ranking", "Mean scores with intervals, by group of paths", page="scorecard")
     def ranking_figure(card: Scorecard) -> Figure: ...
 
-A new figure is one new file in this folder: its page finds it. ``page`` decides what the function is given:
+A new figure is one new file in this folder: its page finds it. ``page`` decides the arguments of the function:
 
 ==============  ==============================================================  ==================================
 Page            Arguments                                                       Drawn
@@ -17,7 +17,7 @@ Page            Arguments                                                       
 ``league``      ``(League)``                                                    on the page of a league
 ``experiment``  ``(results)``: the experiment's results                         on the page of an experiment
 ``test``        ``(results, test, options)``                                    where a test names it
-``command``     as it is called                                                 by a command of its own
+``command``     arguments of its own                                            by its own command
 ==============  ==============================================================  ==================================
 
 A test names its figures as ``sweep`` or ``{sweep: {x: rate_mbps}}``; the options are the fields of the figure's model.
@@ -52,27 +52,27 @@ _Draw = TypeVar("_Draw", bound=Callable[..., "Figure"])
 
 @dataclass(frozen=True)
 class RegisteredFigure:
-    """A figure and what is known about it."""
+    """A figure with its name, title, page and options."""
 
     name: str
-    """Unique name; but for ``run``, ``test`` and ``command`` also that of its files."""
+    """Unique name; except for ``run``, ``test`` and ``command``, also the name of its files."""
     title: str
-    """What it shows, in words: the alternative text on pages."""
+    """What the figure shows, as text: the alternative text on pages."""
     page: Page
     draw: Callable[..., Figure]
-    """Draws it. Call within :func:`~ccgym.report.style.house_style`."""
+    """Function that draws the figure. Call within :func:`~ccgym.report.style.house_style`."""
     options: type[Options] | None = None
-    """Of ``test``: the model of its options. All of them have defaults."""
+    """For ``page="test"``: the model of its options. All options have defaults."""
     order: int = 0
     """Place among the figures of its page, ascending."""
 
 
 def require_drawing(*packages: str, instead: str = "") -> None:
-    """Make sure that figures can be drawn, before hours are spent on what they show.
+    """Check that figures can be drawn, before hours are spent on the runs.
 
     Args:
-        packages: What is needed; by default all that reports need.
-        instead: What does without them, if anything.
+        packages: Needed packages; by default all that reports need.
+        instead: An option that works without these packages, if there is one.
 
     Raises:
         PlatformError: A package is not installed.
@@ -88,7 +88,7 @@ def require_drawing(*packages: str, instead: str = "") -> None:
 
 
 def figure_path(path: str | os.PathLike[str], where: str = "") -> Path:
-    """The path of a file that a figure can be written to.
+    """Return the path of a file that a figure can be written to.
 
     Raises:
         ConfigError: Its suffix is not one of :data:`FORMATS`.
@@ -106,7 +106,7 @@ def figure_path(path: str | os.PathLike[str], where: str = "") -> Path:
 
 
 class Options(BaseModel):
-    """Options of a figure that tests name."""
+    """Base of the options of figures that tests name."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -117,7 +117,7 @@ _FIGURES: Final[dict[str, RegisteredFigure]] = {}
 def figure(
     name: str, title: str, *, page: Page, options: type[Options] | None = None, order: int = 0
 ) -> Callable[[_Draw], _Draw]:
-    """Registers the decorated function as a figure; see :class:`RegisteredFigure`."""
+    """Register the decorated function as a figure; see :class:`RegisteredFigure`."""
 
     def register(draw: _Draw) -> _Draw:
         assert name not in _FIGURES or _FIGURES[name].draw.__module__ == draw.__module__, f"two figures {name!r}"
@@ -129,14 +129,14 @@ def figure(
 
 @cache
 def all_figures() -> Mapping[str, RegisteredFigure]:
-    """Every figure by name; imports all files of this folder, and matplotlib with them."""
+    """Return every figure by name; imports all files of this folder, and therefore matplotlib."""
     for module in pkgutil.iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
     return _FIGURES
 
 
 def figures_of(page: Page) -> list[RegisteredFigure]:
-    """The figures that a page shows, in order."""
+    """Return the figures that a page shows, in order."""
     return sorted((one for one in all_figures().values() if one.page == page), key=lambda one: (one.order, one.name))
 
 
@@ -148,15 +148,15 @@ class ChosenFigure:
     options: Options
 
     def draw(self, results: Any, test: Any) -> Figure:
-        """Draw it of a test's results. Call within :func:`~ccgym.report.style.house_style`."""
+        """Draw the figure from a test's results. Call within :func:`~ccgym.report.style.house_style`."""
         return self.figure.draw(results, test, self.options)
 
 
 def chosen_figure(choice: str | Mapping[str, Any], where: str = "figures") -> ChosenFigure:
-    """The figure that a test names.
+    """Return the figure that a test names.
 
     Args:
-        choice: Its name, or a mapping from its name to its options.
+        choice: Name of the figure, or a mapping from its name to its options.
         where: Place of the choice, for errors.
 
     Raises:

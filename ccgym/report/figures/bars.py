@@ -1,4 +1,4 @@
-"""Bars of a metric with marks of another above them: a panel per condition, a bar per scheme."""
+"""Bars of one metric with marks of a second metric above them: a panel per condition, a bar per scheme."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PANEL_IN: Final = (4.3, 3.6)
 ACROSS: Final = 3
 
 NAME_IN: Final = 0.3
-"""Width of a bar with its slanted name, at least, inches."""
+"""Min width of a bar with its slanted name, inches."""
 
 
 class BarsOptions(Options):

@@ -1,4 +1,4 @@
-"""The top of a decision tree: what it asks first, and what it mostly does below."""
+"""The top of a decision tree: its first splits, and the most frequent actions below them."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from ccgym.report.style import INK, MUTED, new_figure
 WIDTH_IN: Final = 12.0
 LEVEL_IN: Final = 1.15
 MAX_LEVELS: Final = 5
-"""More rows of questions would not be legible on a page."""
+"""Max rows of splits: more would not be legible on a page."""
 _PALETTE: Final = ("#b2182b", "#ef8a62", "#d9d9d9", "#67a9cf", "#2166ac")
 
 
 @dataclass(frozen=True)
 class DecisionTree:
-    """A tree, as figures draw it."""
+    """A decision tree in the form that figures draw."""
 
     nodes: Sequence[Mapping[str, Any]]
     """``{"split": {feature, threshold, at_most, above}}`` or ``{"leaf": action}``, the root first."""
     visits: npt.NDArray[np.float64]
-    """Decisions of the training that reached each node."""
+    """Number of training decisions that reached each node."""
     features: Sequence[str]
     """Names of the inputs."""
     actions: Sequence[str]
     """Names of the actions."""
 
     def shares(self) -> npt.NDArray[np.float64]:
-        """Of each node, how its decisions are spread over the actions: (nodes, actions), rows sum to 1."""
+        """Return the share of each action in the decisions of each node: (nodes, actions), rows sum to 1."""
         counts = np.zeros((len(self.nodes), len(self.actions)))
         for place in range(len(self.nodes) - 1, -1, -1):  # children come after their parents
             node = self.nodes[place]
@@ -51,13 +51,13 @@ class DecisionTree:
 
 @figure("decision_tree", "the top of a decision tree", page="command")
 def tree_figure(tree: DecisionTree, *, title: str = "", levels: int = 4) -> Figure:
-    """Draw the first questions of a tree, and below each branch a bar: how its decisions are spread over the actions.
+    """Draw the first splits of a tree, and below each branch a bar with the share of each action in its decisions.
     Call within :func:`ccgym.report.style.house_style`.
 
     Args:
         tree: The tree.
         title: Its name.
-        levels: Rows of questions, up to :data:`MAX_LEVELS`.
+        levels: Rows of splits, at most :data:`MAX_LEVELS`.
     """
     drawing, axes = new_figure(WIDTH_IN, LEVEL_IN * (levels + 1) + 0.9)
     axes.set_position((0.01, 0.02, 0.98, 0.9))
@@ -69,7 +69,7 @@ def tree_figure(tree: DecisionTree, *, title: str = "", levels: int = 4) -> Figu
         axes.add_patch(_box(left, 0.2, 0.018, 0.13, color))
         axes.text(left + 0.023, 0.265, name, va="center", color=INK, fontsize=9)
     leaves = sum("leaf" in node for node in tree.nodes)
-    add_title(drawing, f"{title}: the first questions of a tree with {leaves:,} leaves".removeprefix(": "))
+    add_title(drawing, f"{title}: the first splits of a tree with {leaves:,} leaves".removeprefix(": "))
     return drawing
 
 
@@ -99,7 +99,7 @@ def _draw(
 def _bar(
     axes: Axes, tree: DecisionTree, shares: npt.NDArray[np.float64], x: float, top: float, width: float, *, leaf: bool
 ) -> None:
-    """How decisions are spread, and the most frequent one's name."""
+    """Draw the shares of the actions, and the name of the most frequent action."""
     left = x - width / 2
     for share, color in zip(shares, _colors(len(tree.actions)), strict=True):
         axes.add_patch(_box(left, top - 0.14, share * width, 0.14, color))

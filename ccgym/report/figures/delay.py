@@ -1,8 +1,8 @@
 """Per-packet one-way delay of one run, over the time at which the packets left the path.
 
-Layout as Pantheon's (``src/analysis/tunnel_graph.py`` @23e738c): a scatter of small points, one color per flow. Unlike
-there the axis begins below the smallest delay where it would otherwise be mostly empty: the figure is about what queues
-add, and propagation is a constant.
+The layout is Pantheon's (``src/analysis/tunnel_graph.py`` @23e738c): a scatter of small points, one color per flow.
+Unlike in Pantheon, the axis begins below the smallest delay if it would otherwise be mostly empty: the figure shows the
+queueing delay, and propagation is a constant.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ccgym.report.figures.throughput import left_out, legend_below
 from ccgym.report.style import flow_color, medium, new_figure
 
 DOT_SIZES = ((3_000, 4.0), (25_000, 2.2))
-"""Up to how many dots are drawn at which diameter, in points. More are single pixels."""
+"""Pairs of a max number of dots and their diameter in points. With more dots, each is a single pixel."""
 
 
 def _dots(points: int) -> dict[str, Any]:
-    """Style of the dots: few have to be seen, many must not merge."""
+    """Return the style of the dots: a few dots must be visible, many dots must not merge."""
     for limit, size in DOT_SIZES:
         if points <= limit:
             return {"marker": ".", "markersize": size * medium().line, "markeredgewidth": 0}
@@ -33,7 +33,7 @@ def _dots(points: int) -> dict[str, Any]:
 
 
 def delay_limits(low: float, high: float) -> tuple[float, float]:
-    """Limits of an axis of delays: from 0, or from below the smallest where the lower half would be empty."""
+    """Return the limits of a delay axis: from 0, or from below the smallest delay if the lower half would be empty."""
     if low <= 0.5 * high:
         return 0.0, 1.05 * high
     margin = max(0.06 * (high - low), 0.02 * high)
@@ -51,7 +51,7 @@ def delay_figure(curves: RunCurves, metrics: RunMetrics) -> Figure:
 
 
 def draw_delay(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[Line2D]:
-    """Draw the delays into axes; the dots for a legend."""
+    """Draw the delays into axes; return the dots for a legend."""
     latest = 1.0
     low, top = math.inf, 0.0
     handles = []
@@ -64,7 +64,7 @@ def draw_delay(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[Line2
         if flow.delay_time_s.size:
             latest = max(latest, float(flow.delay_time_s.max()))
             low, top = min(low, float(flow.delay_ms.min())), max(top, float(flow.delay_ms.max()))
-    # In turns, a few points of each flow at a time: drawn whole, the last flow would cover the others.
+    # A few points of each flow in turn: otherwise, the last flow would cover the other flows.
     points = sum(flow.delay_ms.size for flow in curves.flows)
     turns = 1 if len(curves.flows) == 1 else 12
     for turn in range(turns):

@@ -1,4 +1,4 @@
-"""What searches for gaps found, over training: the gap itself, and where each number of the path lay."""
+"""Results of the searches for gaps over training: the gap, and each parameter of the path."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ PANEL_IN: Final = (3.1, 2.6)
 COLUMNS: Final = 3
 
 SKEW: Final = 10.0
-"""Numbers whose largest value is this many times the median are drawn by their logarithm."""
+"""Parameters whose largest value is more than this many times the median are drawn on a logarithmic axis."""
 
 NOT_AXES: Final = ("step", "guided", "joined", "gap")
-"""Columns that are no number of the path; nor are those that begin with ``reward_``."""
+"""Columns that are no parameter of the path; columns that begin with ``reward_`` are none, either."""
 
 Rows = Sequence[Mapping[str, str]]
 """Rows of ``curriculum.csv``."""
 
 
-@figure("gap_search", "what searches for gaps found during training", page="command")
+@figure("gap_search", "results of the searches for gaps during training", page="command")
 def gap_search_figure(searches: Mapping[int, Rows], *, title: str = "", color: str = "sienna") -> Figure:
-    """Draw what the searches of several seeds found: the gap, and where each number of the path lay. Call
-    within :func:`ccgym.report.style.house_style`.
+    """Draw the results of the searches of several seeds: the gap, and each parameter of the path. Call within
+    :func:`ccgym.report.style.house_style`.
 
     Args:
-        searches: The rows of ``curriculum.csv`` by seed, one or more each.
-        title: Above the figure.
-        color: Of the points that joined the mixture; the others are gray.
+        searches: The rows of ``curriculum.csv`` by seed, at least one row each.
+        title: Title of the figure.
+        color: Color of the points that joined the mixture; other points are gray.
     """
     first = next(iter(searches.values()))[0]
     names = [name for name in first if name not in NOT_AXES and not name.startswith("reward_")]
@@ -69,7 +69,7 @@ def gap_search_figure(searches: Mapping[int, Rows], *, title: str = "", color: s
 
 
 def label(name: str) -> str:
-    """A column's label: ``one_way_delay_ms`` is *one way delay, ms*."""
+    """Return a column's label: ``one_way_delay_ms`` becomes *one way delay, ms*."""
     return "gap, reward per decision" if name == "gap" else ", ".join(filter(None, coordinate_parts(name)))
 
 

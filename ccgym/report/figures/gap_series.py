@@ -1,7 +1,7 @@
 """Time series of every backend, one panel per scheme: throughput on the left, one-way delay on the right.
 
-The first run of a backend is drawn bold, the others thin: simulated runs differ by their seeds, real ones by the
-machine, too.
+The first run of a backend is drawn bold, the other runs thin. Simulated runs differ only by their seeds, real runs also
+by the timing of the machine.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ COLORS: Final[Mapping[str, str]] = {"sim": "#1f5fbf", "emulated": "#2a8f4f", "ma
 WIDTH_IN: Final = 13.0
 ROW_IN: Final = 2.6
 EDGES_IN: Final = 1.2
-"""Room above and below them, inches."""
+"""Room above and below the panels, inches."""
 DELAY_BIN_S: Final = 0.1
-"""Bins over which delays are averaged, seconds: they show the queue, not single packets."""
+"""Width of the bins over which delays are averaged, seconds: this shows the queue, not single packets."""
 
 
 @figure("gap_series", "Throughput and one-way delay over time, one row per scheme, one color per backend", page="gap")
@@ -50,7 +50,7 @@ def gap_figure(gap: Gap) -> Figure:
         for name, results in gap.results.items():
             stands_for = counterpart(scheme, name)
             cells = [] if stands_for is None else [c for c in results.cells if c.scheme == stands_for.key]
-            # The first run last, so that it lies on top.
+            # The first run is drawn last, so that it is on top.
             for place, cell in reversed(list(enumerate(cells))):
                 curves = RunCurves.load(gap.directories[name] / cell.curves)
                 if not capacity_drawn and curves.capacity_mbps.size:
@@ -58,7 +58,7 @@ def gap_figure(gap: Gap) -> Figure:
                     capacity_drawn = True
                 _draw(throughput, delay, curves, COLORS[name], bold=place == 0)
         throughput.set_ylim(bottom=0)
-        # From the smallest delay on: a tall empty band below it would flatten the queue.
+        # The axis begins at the smallest delay: an empty band below would leave little room for the queue.
         low, high = delay.get_ylim()
         delay.set_ylim(max(0.0, low - 0.05 * (high - low)), high)
         for axes in (throughput, delay):
@@ -85,10 +85,10 @@ def _draw(throughput: Axes, delay: Axes, curves: RunCurves, color: str, *, bold:
 
 
 def delay_line(flows: Sequence[FlowCurves], width_s: float = DELAY_BIN_S) -> tuple[Floats, Floats]:
-    """Mean delay over time (s, ms) of all flows' packets.
+    """Return the mean delay over time (s, ms) of all flows' packets.
 
-    Curves keep the occupied cells of a grid of times and delays. Cells of one time are averaged first, then the times
-    of a bin: so every instant counts the same, however many cells it has.
+    Curves contain the occupied cells of a grid of times and delays. Cells of one time are averaged first, then the
+    times of a bin: so every instant has the same weight, however many cells it has.
 
     Args:
         flows: The flows of a run.

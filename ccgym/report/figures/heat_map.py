@@ -1,7 +1,7 @@
 """The heat map of a scorecard: a row per path, a column per scheme, colored by score, the number inside.
 
-Rows stand in the sections of the suite, each below its mean; columns from the best scheme to the worst, schemes that
-know the path apart from the others.
+Rows are in the sections of the suite, each section below its mean. Columns go from the best scheme to the worst;
+schemes that know the path are separate.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from ccgym.report.style import INK, MUTED, blank_figure, color_bar_at, text_at
 from ccgym.report.table import NOTHING, number
 
 WORST: Final = -4.0
-"""Scores from here down have one color: a sixteenth of the power."""
+"""All scores at or below this value have the same color: a sixteenth of the power."""
 COLORS: Final = LinearSegmentedColormap.from_list(
     "ccgym-score",
     ["#9c2f22", "#c9583c", "#e59a6f", "#f5d3ae", "#f6efe2", "#cfe2dc", "#8fc0bf", "#4493a1", "#17627f"],
 )
-"""From the worst score to zero."""
+"""Colors from the worst score to zero."""
 
 CELL_W_IN: Final = 0.66
 CELL_H_IN: Final = 0.235
 LABELS_IN: Final = 3.25
-"""Room for the names of the paths."""
+"""Room for the names of the paths, inches."""
 HEAD_IN: Final = 1.75
-"""Room for title and scale, at least; long names of schemes take more."""
+"""Min room for title and scale, inches; long names of schemes need more."""
 FOOT_IN: Final = 0.2
 SLANT: Final = 38.0
 """Angle of the schemes' names, degrees."""
 CHARACTER_IN: Final = 0.09
-"""Width of a character of theirs, about, inches."""
+"""Approximate width of a character of the schemes' names, inches."""
 GAP: Final = 0.55
 """Space between sections, rows."""
 APART: Final = 0.3
-"""Space between schemes that know the path and the others, columns."""
+"""Space between schemes that know the path and other schemes, columns."""
 
 
 class _Row(NamedTuple):
@@ -85,7 +85,7 @@ def heat_map_figure(card: Scorecard) -> Figure:
 
 
 def columns_of(card: Scorecard) -> list[tuple[CardScheme, float]]:
-    """The schemes from left to right with the place of their left edge: those that know the path, then by rank."""
+    """Return the schemes from left to right with their left edge: schemes that know the path, then by rank."""
     by_key = {one.key: one for one in card.schemes}
     ranked = [by_key[place.scheme] for place in card.rankings[card.groups[0].name]] if card.groups else []
     # A scheme without numbers is not in the ranking, and has no column.
@@ -139,7 +139,7 @@ def _cell(axes: Axes, row: _Row, left: float, path_results: Sequence[PathResult]
 
 
 def _scale(figure: Figure, card: Scorecard, height: float) -> None:
-    """Title, the colors' scale, and what the marks mean: above the names of the paths."""
+    """Draw title, color scale and the meaning of the marks above the names of the paths."""
     left, top = MARGIN_IN, height - 0.28
     text_at(figure, left, top, "Score by path and scheme", fontsize=14, weight="bold", color=INK)
     ticks = dict(zip((0.0, 0.25, 0.5, 0.75, 1.0), ("≤ −4", "−3", "−2", "−1", "0"), strict=True))

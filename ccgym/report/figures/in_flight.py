@@ -1,6 +1,6 @@
 """ccperf's packets in flight against the mean operating point: mean throughput and mean sRTT, a mark per flow.
 
-The star is the optimum, the diamond all flows together.
+The star is the optimum, the diamond shows all flows together.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Performance profiles of a league: the part of the paths on which each scheme is rated at least so."""
+"""Performance profiles of a league: the fraction of paths on which each scheme has at least a given rating."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ WIDTH_IN: Final = 13.0
 PANEL_IN: Final = 3.6
 
 SHOWN: Final = 8
-"""Schemes in color: the first of the ranking over all sections."""
+"""Number of schemes in color: the first schemes of the ranking over all sections."""
 
 LOWEST: Final = -5.0
-"""Where the axis of ratings begins."""
+"""Lower end of the axis of ratings."""
 
 
-@figure("league_profiles", "Performance profiles: paths on which a scheme is rated at least so", page="league", order=2)
+@figure("league_profiles", "Performance profiles: paths with at least a given rating", page="league", order=2)
 def profiles_figure(league: League) -> Figure:
     """Draw a panel per section. Call within :func:`~ccgym.report.style.house_style`."""
     ranking = next(iter(league.rankings.values()))
@@ -41,7 +41,7 @@ def profiles_figure(league: League) -> Figure:
     for axes, section in zip(grid, league.sections, strict=False):
         rated = section.ratings().mean(axis=1)
         axes.set_title(f"{section.test.title} ({counted(len(section.places), 'path')})", fontsize=11)
-        # The colored ones above the gray ones.
+        # Colored lines are above gray lines.
         for place, one in sorted(enumerate(section.members), key=lambda pair: pair[1].key in colored):
             reached = [100 * float(np.mean(rated[:, place] >= level)) for level in at]
             style = styles[one.key]
@@ -59,7 +59,7 @@ def profiles_figure(league: League) -> Figure:
         axes.set_ylim(0, 100)
     for place, axes in enumerate(grid[len(league.sections) :], start=len(league.sections)):
         axes.axis("off")
-        if place >= COLUMNS:  # the axes above have the numbers of their column then
+        if place >= COLUMNS:  # then the axes above have the numbers of their column
             grid[place - COLUMNS].tick_params(labelbottom=True)
     legend = grid[len(league.sections)]
     for key in colored:
@@ -69,6 +69,6 @@ def profiles_figure(league: League) -> Figure:
         legend.plot([], [], color=MUTED, linestyle=":", label=f"{styles[key].label} (knows the path)")
     legend.plot([], [], color="#d5d5d5", linewidth=1.2, label="the others")
     legend.legend(loc="center left", labelcolor=INK)
-    drawn.supxlabel("rating: 0 is all that a path allows, −1 half", fontsize=11)
+    drawn.supxlabel("rating: 0 is the best that a path allows, −1 is half", fontsize=11)
     drawn.supylabel("paths with at least this rating (%)", fontsize=11)
     return finish(drawn, top_in=0.3)

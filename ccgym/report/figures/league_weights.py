@@ -1,4 +1,4 @@
-"""How ranks change with the weight of throughput against delay: a line per scheme from weight to weight."""
+"""Ranks by the weight of throughput against delay: a line per scheme from weight to weight."""
 
 from __future__ import annotations
 

@@ -23,16 +23,16 @@ WIDTH_IN: Final = 8.0
 HEIGHT_IN: Final = 4.6
 
 TOP: Final = 105.0
-"""Upper end of the vertical axis, percent; more where a curve gets higher."""
+"""Upper end of the vertical axis, percent; higher if a curve exceeds it."""
 
 BOTTOM: Final = 0.0
-"""Lower end. What lies below is named in the legend with its number."""
+"""Lower end, percent. Schemes below it are in the legend with their numbers."""
 
 _TIMES_S: Final = (5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400)
 """Distances of the marks on the upper axis, seconds."""
 
 _MARKS: Final = 7
-"""Maximum number of marks there."""
+"""Max number of marks on the upper axis."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class Curve:
     """The evaluations of one seed."""
 
     seed: int
-    """Which."""
+    """The seed."""
     steps: Floats
-    """Decisions so far, ascending."""
+    """Decisions since the start of training, ascending."""
     fractions: Floats
-    """Fraction of the oracle's reward at each."""
+    """Fraction of the oracle's reward at each of the steps."""
     wall_s: Floats
-    """Seconds since training began, at each."""
+    """Seconds since the start of training, at each of the steps."""
 
 
 @figure("learning_curves", "learning curves of several seeds", page="command")
@@ -63,12 +63,12 @@ def curve_figure(
     :func:`ccgym.report.style.house_style`.
 
     Args:
-        curves: One per seed. The median is taken at the steps that all of them have.
+        curves: One curve per seed. The median is over the steps that all curves have.
         baselines: Fraction of the oracle's reward by scheme.
-        styles: Plot styles of these schemes.
-        title: Above the figure.
-        color: Of the curves.
-        fraction: Fraction of the oracle's reward that is marked.
+        styles: Plot styles of the schemes in ``baselines``.
+        title: Title of the figure.
+        color: Color of the curves.
+        fraction: Fraction of the oracle's reward to mark.
     """
     drawn, axes = new_figure(WIDTH_IN, HEIGHT_IN)
     for index, curve in enumerate(curves):
@@ -95,7 +95,7 @@ def curve_figure(
 
 
 def medians(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats]:
-    """Steps that all curves have, and the medians there of the fraction of the oracle's reward and of the time."""
+    """Return the steps that all curves have, with the medians of the fraction of the oracle's reward and of time."""
     steps = curves[0].steps
     for curve in curves[1:]:
         steps = np.intersect1d(steps, curve.steps)
@@ -106,7 +106,7 @@ def medians(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats]:
 
 
 def _baselines(axes: Axes, baselines: Mapping[str, float], styles: Mapping[str, SchemeStyle]) -> None:
-    """A horizontal line each; one that lies below the axis is in the legend only, with its number."""
+    """Draw a horizontal line per scheme; a scheme below the axis is only in the legend, with its number."""
     axes.axhline(100, color=MUTED, linewidth=1.0, label="oracle")
     for name, fraction in baselines.items():
         label, color = f"{styles[name].label} ({100 * fraction:.0f} %)".replace("-", "−"), legible(styles[name].color)
@@ -118,7 +118,7 @@ def _baselines(axes: Axes, baselines: Mapping[str, float], styles: Mapping[str, 
 
 
 def _mark_fraction(axes: Axes, fraction: float, curves: Sequence[Curve]) -> None:
-    """Mark the fraction with a line, and when the seeds first reached it."""
+    """Mark the fraction with a line, and the times when the seeds first reached it."""
     axes.axhline(100 * fraction, color=INK, linewidth=1.0, linestyle=":")
     axes.annotate(
         f"{100 * fraction:.0f} %{_when(fraction, curves)}",
@@ -144,7 +144,7 @@ def _when(fraction: float, curves: Sequence[Curve]) -> str:
 
 
 def _time_axis(axes: Axes, steps: Floats, wall: Floats) -> None:
-    """Seconds above: where the median of the seeds was then."""
+    """Add an upper axis in seconds: the median time of the seeds at each step."""
     if wall.size < 2 or wall[-1] <= 0:
         return
     apart = next((time for time in _TIMES_S if wall[-1] / time <= _MARKS), math.ceil(wall[-1] / _MARKS))

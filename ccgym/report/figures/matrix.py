@@ -1,7 +1,7 @@
 """A metric of every scheme under every condition as a heat map: a row per scheme, a column per condition.
 
-With ``middle`` the colors part there: half of the link is fair, and what lies on either side has a hue of its own.
-Conditions that the columns do not tell apart are averaged; a corner says where they are far from one another.
+With ``middle``, values below and above it have different hues: for example, half of the link is a fair share.
+Conditions that the columns do not distinguish are averaged; a marked corner means that they differ a lot.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from ccgym.report.style import INK, MUTED, blank_figure
 RISING: Final = LinearSegmentedColormap.from_list(
     "ccgym-rising", ["#f7f4ee", "#f3d9b8", "#e59a6f", "#c9583c", "#8f2a1f"]
 )
-"""Without a middle."""
+"""Colors without a middle."""
 SPREAD: Final = 0.25
-"""Averaged conditions that differ by this fraction of the scale are marked."""
+"""Averaged conditions that differ by at least this fraction of the scale are marked."""
 
 CELL_W_IN: Final = 0.38
 CELL_H_IN: Final = 0.24
 NAMES_IN: Final = 1.75
-"""Room for the schemes' names, at least."""
+"""Min room for the schemes' names, inches."""
 LEVEL_IN: Final = 0.26
-"""Height of a level of the columns' heads."""
+"""Height of a level of the columns' heads, inches."""
 TOP_IN: Final = 0.95
-"""Room for title and scale."""
+"""Room for title and scale, inches."""
 GAPS: Final = (0.5, 0.14)
-"""Space between the values of the outermost coordinate, and of the second, columns."""
+"""Space between the values of the outermost coordinate, and of the second coordinate; unit: columns."""
 
 At = tuple[float | str, ...]
 
@@ -50,9 +50,9 @@ class MatrixOptions(Options):
     """Options of the figure ``matrix``."""
 
     metric: str = ""
-    """What is drawn; by default the test's first metric."""
+    """Metric that is drawn; by default the test's first metric."""
     columns: tuple[str, ...] = Field(default=(), max_length=3)
-    """Up to three coordinates that columns stand for, the outermost first; others are averaged."""
+    """At most three coordinates of the columns, the outermost first; other coordinates are averaged."""
     middle: float | None = None
     """Value where two hues meet; by default there is one hue."""
     low: float = 0.0
@@ -73,12 +73,12 @@ def matrix_figure(results: ExperimentResults, test: Test, options: MatrixOptions
     colors, scale = RISING if options.middle is None else DIVERGING, metric_scale(metric)
     apart = scale * SPREAD * (options.high - options.low)
     title = f"{test.title}: {metric_label(metric)}"
-    note = f"means; a corner where averaged conditions differ by {apart:g} or more"
+    note = f"means; marked corner: averaged conditions differ by at least {apart:g}"
     names = max([NAMES_IN, *(0.2 + one for one in text_widths([style.label for style in results.styles], 9.5))])
     least = max(*text_widths([title], 13, "bold"), 2.1 + text_widths([note], 8.5)[0])
     drawn = blank_figure(2 * MARGIN_IN + max(names + width, least), head + height + MARGIN_IN)
     axes = cell_axes(drawn, MARGIN_IN + names, places[-1] + 1, len(results.styles), (CELL_W_IN, CELL_H_IN))
-    # The places of these values on the scale of colors; half of it is the middle.
+    # The positions of these values on the color scale; the middle is at one half.
     knots = [options.low, options.high] if options.middle is None else [options.low, options.middle, options.high]
     marks = np.linspace(0.0, 1.0, len(knots))
     for row, (style, outcome) in enumerate(results.of_test(test)):
@@ -107,7 +107,7 @@ def matrix_figure(results: ExperimentResults, test: Test, options: MatrixOptions
 
 
 def _columns(test: Test, names: Sequence[str]) -> list[At]:
-    """The values of the columns' coordinates, the innermost varying fastest, each in the order of the YAML."""
+    """Return the coordinates of the columns, the innermost varying fastest, each in the order of the YAML file."""
     known: dict[str, dict[float | str, None]] = {}
     for one in test.conditions:
         for name, value in one.at.items():
@@ -127,7 +127,7 @@ def _columns(test: Test, names: Sequence[str]) -> list[At]:
 
 
 def _places(columns: Sequence[At]) -> list[float]:
-    """The left edges of the columns, apart where an outer coordinate changes."""
+    """Return the left edges of the columns, with space where an outer coordinate changes."""
     places = [0.0]
     for before, after in itertools.pairwise(columns):
         changed = next(level for level in range(len(after)) if before[level] != after[level])
@@ -137,7 +137,7 @@ def _places(columns: Sequence[At]) -> list[float]:
 
 
 def _heads(axes: Axes, names: Sequence[str], columns: Sequence[At], places: Sequence[float]) -> None:
-    """The coordinates above their columns: those of outer levels once, with a line."""
+    """Draw the coordinates above their columns; each value of an outer level appears once, with a line."""
     level_rows = LEVEL_IN / CELL_H_IN
     for level, name in enumerate(names):
         bottom = -(len(names) - 1 - level) * level_rows

@@ -1,7 +1,7 @@
 """Mean throughput against mean delay, one mark per scheme (``pantheon_summary_mean``).
 
-Axes are those of :mod:`~ccgym.report.figures.summary`. Each scheme's name is next to its mark, or in a legend where it
-would cover others; a cross is one standard deviation over runs, a thin line leads to what was published.
+Axes are as in :mod:`~ccgym.report.figures.summary`. Each scheme's name is next to its mark, or in a legend if it would
+cover other names or marks. A cross is one standard deviation over runs; a thin line leads to the published mean.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _Line: TypeAlias = list[tuple[float, float]]
     order=1,
 )
 def mean_figure(results: ResultSet) -> Figure:
-    """The mean of each scheme, with its name. Call within ``house_style``."""
+    """Draw the mean of each scheme, with its name. Call within ``house_style``."""
     published = published_marks(results, means=True)
     marks = [
         Mark(one.style, delay.mean, throughput.mean, delay_std=delay.std or 0.0, throughput_std=throughput.std or 0.0)
         for one in results.schemes
         if (delay := one.delay_p95_ms) is not None and (throughput := one.throughput_mbps) is not None
     ]
-    # The crosses need room, too, but one that reaches to zero must not take a logarithmic axis there.
+    # The crosses need room, too, but a cross that reaches zero must not extend a logarithmic axis to zero.
     least = 0.5 * min((mark.delay_ms for mark in [*marks, *published]), default=0.0)
     ends = [
         Mark(
@@ -78,17 +78,17 @@ def mean_figure(results: ResultSet) -> Figure:
 _OFFSETS = ((9, 0), (0, 9), (7, 7), (0, 21), (14, 17), (0, 33), (20, 28))
 
 _PLACES = tuple(dict.fromkeys((right * dx, up * dy) for dx, dy in _OFFSETS for up in (1, -1) for right in (1, -1)))
-"""Where a name may stand: offsets from its mark in points; the first free one is taken."""
+"""Candidate positions of a name: offsets from its mark in points; the first free position is used."""
 
 _SIDES: Final = {"ha": ("center", "left", "right"), "va": ("center", "bottom", "top")}
-"""How it is aligned where it is at the mark, right of it or above, left of it or below."""
+"""Alignment of a name that is centered at the mark, right of it or above, left of it or below."""
 
 
 def _name(
     figure: Figure, axes: Axes, named: Sequence[Mark], everything: Sequence[Mark], lines: Sequence[_Line]
 ) -> list[SchemeStyle]:
-    """Write names next to their marks, where they cover neither marks nor names nor, if possible, lines; returns the
-    schemes whose names have no such place."""
+    """Write names next to their marks, where they cover no marks, no names and, if possible, no lines; return the
+    schemes whose names have no free position."""
     canvas: Any = figure.canvas
     renderer = canvas.get_renderer()
     pixel = figure.dpi / 72

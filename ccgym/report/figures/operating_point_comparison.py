@@ -1,4 +1,4 @@
-"""ccperf's comparison of schemes: the joint operating points of all, and the distributions of what all flows had.
+"""ccperf's comparison of schemes: the joint operating points of all schemes, and two distributions.
 
 Distributions are of the summed throughput of all flows, and of their smoothed round-trip times.
 """
@@ -17,7 +17,7 @@ from ccgym.report.style import blank_figure, legible
     "operating_point_comparison", "joint operating points of all schemes, and the distributions of throughput and sRTT"
 )
 def comparison_figure(runs: Runs) -> Figure:
-    """Distributions are of the summed throughput of all flows, and of their smoothed round-trip times."""
+    """Draw joint operating points, and the distributions of the flows' summed throughput and of their sRTT."""
     drawn = blank_figure(12.4, 4.3)
     plane, rates, times = drawn.subplots(1, 3)
     for one in runs.shown:

@@ -16,7 +16,7 @@ from ccgym.report.style import flow_color
 
 @operating_figure("operating_point_over_time", "throughput, sRTT and packets in flight over time, a line per flow")
 def over_time_figure(runs: Runs) -> Figure:
-    """A column per scheme, a row per quantity; the dotted line is the optimum."""
+    """Draw a column per scheme and a row per quantity; the dotted line is the optimum."""
 
     def column(one: Shown, rows: Sequence[Axes]) -> None:
         for axes, name in zip(rows, QUANTITIES, strict=True):

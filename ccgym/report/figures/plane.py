@@ -1,6 +1,6 @@
 """A point per scheme and condition in the plane of two metrics, the best at the top right.
 
-The horizontal axis is inverted, as in Pantheon's summary: less delay is to the right. Both are logarithmic where the
+The horizontal axis is inverted, as in Pantheon's summary: less delay is to the right. Each axis is logarithmic if the
 conditions' values differ by more than a factor of ten.
 """
 
@@ -33,15 +33,15 @@ class PlaneOptions(Options):
     """Options of the figures ``scatter`` and ``plane``."""
 
     x: str = ""
-    """Metric along the horizontal axis, of ``plane`` less is better; by default the test's second."""
+    """Metric along the horizontal axis, by default the test's second metric. In ``plane``, less is better."""
     y: str = ""
-    """Metric along the vertical axis, of ``plane`` more is better; by default the test's first."""
+    """Metric along the vertical axis, by default the test's first metric. In ``plane``, more is better."""
 
 
 @figure("plane", "two metrics of every scheme under every condition", page="test", options=PlaneOptions)
 def plane_figure(results: ExperimentResults, test: Test, options: PlaneOptions) -> Figure:
     """Draw means over the runs, the best at the top right: the horizontal axis is inverted, as in Pantheon's summary.
-    Both axes are logarithmic where the conditions' values differ by more than :data:`LOG_FACTOR`."""
+    An axis is logarithmic if the conditions' values differ by more than a factor of :data:`LOG_FACTOR`."""
     y, x = chosen_metrics(test, options.y, options.x)
     drawn = blank_figure(*PLANE_IN)
     axes = drawn.add_subplot()

@@ -1,6 +1,6 @@
 """Portrait of a scheme: a column per path with delivered rate, one-way delay and window, a second scheme in gray.
 
-Above each column is what the path is, below it the numbers that Pantheon would report.
+Above each column are the facts of the path, below it the numbers that Pantheon would report.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from ccgym.schemes.style import SchemeStyle
 Floats = npt.NDArray[np.float64]
 
 OTHER_COLOR: Final = "#8a8a8a"
-"""Color of the scheme that is there for comparison."""
+"""Color of the scheme for comparison."""
 CAPACITY_LINE: Final = "#bfa98c"
-"""Outline of the capacity; darker than elsewhere, since panels are small."""
+"""Outline of the capacity; darker than in other figures, since panels are small."""
 MAX_BINS: Final = 120
-"""A bin is then a pixel or two wide on a page."""
+"""Max number of bins: a bin is then one or two pixels wide on a page."""
 MIN_BINS: Final = 10
-"""For slow paths and short runs."""
+"""Min number of bins, for slow paths and short runs."""
 BIN_PACKETS: Final = 20
-"""Minimum capacity of a bin in full packets: with fewer, rates are noise."""
+"""Min capacity of a bin in full packets: with fewer packets, rates are noise."""
 LOG_FROM: Final = 8.0
-"""Delays that differ by this factor are drawn on a logarithmic axis."""
+"""Delays that differ by at least this factor are drawn on a logarithmic axis."""
 
 _ROUND: Final = (1, 2, 2.5, 5, 10)  # ticks are multiples of these
 _DPI: Final = 200  # printed at a page's width, where 100 would blur
@@ -56,29 +56,29 @@ _WINDOW_IN: Final = 1.2  # the third panel
 _HEIGHT_IN: Final = _HEAD_IN + _NAMES_IN + 2 * _PANEL_IN + _WINDOW_IN + 2 * _GAP_IN + _AXIS_IN + _TABLE_IN
 _ROW_IN: Final = 0.225
 _NUMBERS_IN: Final = (1.14, 0.56, 0.0)  # right ends of the numbers, from the panel's right end
-_OUTDENT_IN: Final = 0.3  # labels begin below the delay's ticks, which leaves room for long ones
+_OUTDENT_IN: Final = 0.3  # labels begin below the ticks of the delay axis: room for long labels
 _BOLD_IN: Final = 0.105  # a character of the paths' names, on average
-_FACTS_IN: Final = 0.0625  # of what is said about them
-_CHARACTER_IN: Final = 0.068  # of the numbers' labels
+_FACTS_IN: Final = 0.0625  # a character of the facts about paths
+_CHARACTER_IN: Final = 0.068  # a character of the numbers' labels
 
 
 @dataclass(frozen=True)
 class Column:
-    """What a portrait shows of one path."""
+    """A column of a portrait: one path with its runs."""
 
     path: NetworkPath
     runs: Sequence[RunRecord]
-    """A run of each scheme over it, one flow each, with packets; the portrayed scheme's first."""
+    """A run of each scheme over the path, one flow each, with packets; first the run of the portrayed scheme."""
 
 
 @dataclass(frozen=True)
 class Behavior:
-    """What a flow did over time, a value per bin."""
+    """Rate and delays of a flow over time, a value per bin."""
 
     rate_mbps: Floats
-    """Mbit/s that left the path, with headers."""
+    """Rate at which data left the path, headers included, Mbit/s."""
     low_ms: Floats
-    """5th percentile of the one-way delay of the packets that left, ms; NaN where none did."""
+    """5th percentile of the one-way delay of the packets that left the path, ms; NaN if no packet left."""
     median_ms: Floats
     high_ms: Floats
 
@@ -88,7 +88,7 @@ def behavior(log: PacketLog, edges_ns: npt.NDArray[np.int64]) -> Behavior:
 
     Args:
         log: The packets of a run.
-        edges_ns: Edges of the bins, nanoseconds since the start of the run, ascending; packets beyond are left out.
+        edges_ns: Edges of the bins, nanoseconds since the start of the run, ascending; packets outside are left out.
     """
     bins = edges_ns.size - 1
     which = np.searchsorted(edges_ns, log.departure_ns, side="right") - 1
@@ -106,7 +106,7 @@ def behavior(log: PacketLog, edges_ns: npt.NDArray[np.int64]) -> Behavior:
 
 
 def bin_edges(duration_ns: int, capacity: LinkCapacity | None) -> npt.NDArray[np.int64]:
-    """Edges of equal bins over a run, nanoseconds: as fine as is legible and as the path's rate allows."""
+    """Return the edges of equal bins over a run, ns: as fine as is legible and as the path's rate allows."""
     bins = MAX_BINS
     if capacity is not None:
         packets = float(capacity.bits_until(np.array([duration_ns]))[0]) / (8 * 1500)
@@ -115,10 +115,10 @@ def bin_edges(duration_ns: int, capacity: LinkCapacity | None) -> npt.NDArray[np
 
 
 def line_color(color: str) -> str:
-    """A scheme's color as a line's: dark enough for white, and never the gray of the other scheme.
+    """Return a scheme's color for lines: dark enough on white, and never the gray of the other scheme.
 
     Args:
-        color: Any color that matplotlib knows.
+        color: Any color of matplotlib.
 
     Returns:
         ``"#rrggbb"``.
@@ -130,7 +130,7 @@ def line_color(color: str) -> str:
 
 
 def facts(path: NetworkPath) -> tuple[str, str]:
-    """Two lines about a path: rate and random loss; propagation delay of the data and queue."""
+    """Return two lines about a path: rate and random loss; propagation delay of the data and queue."""
     rate = f"{path.mean_rate_mbps:.4g} Mbit/s" if path.data_links else "no bottleneck"
     further = dict.fromkeys(e.kind.replace("_", "-") for e in path.chain if not isinstance(e, Delay | Link | Loss))
     if path.loss or not further:
@@ -150,7 +150,7 @@ def portrait_figure(styles: Sequence[SchemeStyle], columns: Sequence[Column]) ->
     """Draw a portrait. Call within :func:`ccgym.report.style.house_style`.
 
     Args:
-        styles: Plot style of the portrayed scheme and, where there is one, of the scheme for comparison.
+        styles: Plot style of the portrayed scheme and, if there is one, of the scheme for comparison.
         columns: The paths, each with a run of every scheme.
     """
     width = max(_MIN_WIDTH_IN, len(columns) * _COLUMN_IN)
@@ -190,7 +190,7 @@ def _panels(rate: Axes, delay: Axes, column: Column, colors: Sequence[str]) -> N
         rate.stairs(values, edges, color=CAPACITY_LINE, linewidth=0.9, zorder=1.5)
         top = float(values.max())
     min_ms, max_ms = column.path.one_way_delay_ms, column.path.one_way_delay_ms
-    # The portrayed scheme last, so that it lies on top.
+    # The portrayed scheme is drawn last, so that it is on top.
     for place in reversed(range(len(column.runs))):
         log = column.runs[place].packets
         if log is None:
@@ -198,7 +198,7 @@ def _panels(rate: Axes, delay: Axes, column: Column, colors: Sequence[str]) -> N
         seen, color, first = behavior(log, edges_ns), colors[place], place == 0
         rate.plot(middles, seen.rate_mbps, color=color, linewidth=1.5 if first else 1.2, zorder=3 if first else 2.5)
         top = max(top, float(seen.rate_mbps.max()))
-        # Lines go on over bins in which nothing left: of bursts, only dots would stay.
+        # Lines continue over bins in which no packet left: otherwise, bursts would be single dots.
         filled = ~np.isnan(seen.median_ms)
         if not filled.any():
             continue
@@ -218,7 +218,7 @@ def _panels(rate: Axes, delay: Axes, column: Column, colors: Sequence[str]) -> N
 
 
 def _window(axes: Axes, column: Column, colors: Sequence[str]) -> None:
-    """The congestion window, in packets of 1500 bytes; what is in flight where a scheme sets none."""
+    """Draw the congestion window, in packets of 1500 bytes; without a window, the data in flight."""
     top = bdp = float(column.path.bdp_packets)
     for place in reversed(range(len(column.runs))):
         if column.runs[place].series is None:
@@ -230,7 +230,7 @@ def _window(axes: Axes, column: Column, colors: Sequence[str]) -> None:
         axes.plot(
             table["time_s"], packets, color=colors[place], linewidth=1.2 if first else 1.0, zorder=3 if first else 2.5
         )
-        # A peak of slow start would flatten everything else.
+        # The peak of slow start would leave no room for the rest.
         seen = packets[~np.isnan(packets)]
         top = max(top, float(np.percentile(seen, 98)) if seen.size else 0.0)
     if bdp > 0:
@@ -242,7 +242,7 @@ def _window(axes: Axes, column: Column, colors: Sequence[str]) -> None:
 
 
 def _arriving_mbps(capacity: LinkCapacity, edges_ns: npt.NDArray[np.int64], path: NetworkPath) -> Floats:
-    """The capacity as the path's far end sees it, a propagation delay later: a rate is then never above it."""
+    """Return the capacity shifted by the propagation delay, as at the receiver: no rate can exceed it."""
     left_ns = np.maximum(edges_ns - round(path.one_way_delay_ms * 1e6), 0)
     lasted = np.diff(left_ns)
     bits = np.diff(capacity.bits_until(left_ns))
@@ -250,7 +250,7 @@ def _arriving_mbps(capacity: LinkCapacity, edges_ns: npt.NDArray[np.int64], path
 
 
 def _delay_axis(axes: Axes, min_ms: float, max_ms: float) -> None:
-    """Linear, or logarithmic where a linear axis would show only the peak."""
+    """Set a linear delay axis, or a logarithmic axis if a linear axis would show only the peak."""
     if min_ms > 0 and max_ms / min_ms >= LOG_FROM:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -281,7 +281,7 @@ def _numbers(
     left: float,
     panel: float,
 ) -> None:
-    """The legend of a column: mean throughput, 95th percentile of the delay and loss of each scheme."""
+    """Draw the numbers below a column: mean throughput, 95th percentile of the delay and loss of each scheme."""
     head = _TABLE_IN - 0.1
     start = left - _OUTDENT_IN
     limit = int((left + panel - _NUMBERS_IN[0] - 0.4 - start - 0.27) / _CHARACTER_IN)
@@ -299,7 +299,7 @@ def _numbers(
 
 
 def number_texts(flow: FlowRecord) -> tuple[str, str, str]:
-    """Throughput in Mbit/s, p95 delay in ms and loss in per cent, as they are shown; "–" without a packet."""
+    """Return throughput in Mbit/s, p95 delay in ms and loss in percent as text; "–" without a packet."""
     throughput, delay, loss = flow.throughput_mbps, flow.delay_p95_ms, flow.loss
     return (
         "–" if throughput is None else _digits(throughput),
@@ -309,7 +309,7 @@ def number_texts(flow: FlowRecord) -> tuple[str, str, str]:
 
 
 def _digits(value: float) -> str:
-    """Three digits, or all before the point."""
+    """Return a number with three digits, or with all digits before the decimal point."""
     decimals = 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:.{decimals}f}" if math.isfinite(value) else "–"
 

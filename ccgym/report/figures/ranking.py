@@ -27,11 +27,11 @@ EDGES_IN: Final = 1.1
 """Room of a panel above and below its lines, inches."""
 FOOT_IN: Final = 0.4
 CHARACTER_IN: Final = 0.083
-"""Width of a character of a scheme's name, about, inches."""
+"""Approximate width of a character of a scheme's name, inches."""
 NUMBER_IN: Final = 0.75
-"""Room for the number at the end of a line."""
+"""Room for the number at the end of a line, inches."""
 TITLE_CHARACTERS: Final = 66
-"""Longer titles take a second line."""
+"""Max characters of a title in one line; longer titles have two lines."""
 
 
 @figure("scorecard_ranking", "Mean scores with intervals, by group of paths", page="scorecard", order=2)
@@ -40,8 +40,8 @@ def ranking_figure(card: Scorecard) -> Figure:
     return draw_rankings(
         [(title, card.rankings[group.name]) for group, title in _panels(card)],
         [one.style for one in card.schemes],
-        "Mean score with 95 % bootstrap interval over paths and runs; 0 is the limit, −1 half the power. "
-        "Hollow: knows the path, and is not ranked.",
+        "Mean score with 95 % bootstrap interval over paths and runs; 0 is the limit, −1 is half the power. "
+        "Hollow: knows the path, and has no rank.",
     )
 
 
@@ -54,18 +54,18 @@ def league_ranking_figure(league: League) -> Figure:
     return draw_rankings(
         [(titles[name], ranking) for name, ranking in league.rankings.items() if ranking],
         [one.style for one in league.members],
-        "Interquartile mean of the rating with 95 % bootstrap interval over paths; 0 is all that a path allows, "
-        "−1 half. Hollow: knows the path, and is not ranked.",
+        "Interquartile mean of the rating with 95 % bootstrap interval over paths; 0 is the best that a path allows, "
+        "−1 is half. Hollow: knows the path, and has no rank.",
     )
 
 
 def draw_rankings(panels: Sequence[tuple[str, Sequence[Ranked]]], styles: Sequence[SchemeStyle], note: str) -> Figure:
-    """A panel for each ranking.
+    """Draw a panel for each ranking.
 
     Args:
         panels: Titles and rankings.
         styles: The schemes.
-        note: What is below.
+        note: Text below the panels.
     """
     rows = max(1, math.ceil(len(panels) / COLUMNS))
     lines = max((len(ranking) for _, ranking in panels), default=1)
@@ -87,7 +87,7 @@ def draw_rankings(panels: Sequence[tuple[str, Sequence[Ranked]]], styles: Sequen
 
 
 def _panels(card: Scorecard) -> list[tuple[Group, str]]:
-    """The groups that have rankings, and their titles; groups of the same paths share a panel."""
+    """Return the groups that have rankings, and their titles; groups with the same paths share a panel."""
     titles: dict[tuple[str, ...], list[Group]] = {}
     for group in card.groups:
         if card.rankings[group.name]:

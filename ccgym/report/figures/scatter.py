@@ -22,7 +22,7 @@ SIZE_IN: Final = (9.0, 5.2)
 def scatter_figure(results: ExperimentResults, test: Test, options: PlaneOptions) -> Figure:
     """Draw the marks, and dashed lines at the thresholds."""
     y, x = chosen_metrics(test, options.y, options.x)
-    averaged = not (test.ranks(x) or test.ranks(y))  # different links have no common mean
+    averaged = not (test.ranks(x) or test.ranks(y))  # a mean over different links has no meaning
     drawn = blank_figure(*SIZE_IN)
     axes = drawn.add_subplot()
     for style, outcome in results.of_test(test):

@@ -32,18 +32,18 @@ class SeriesOptions(Options):
     """Options of the figure ``series``."""
 
     by: Literal["scheme", "condition"] = "scheme"
-    """What has panels of its own."""
+    """Whether each scheme or each condition has its own panel."""
     of: Literal["rate", "loss", "rtt"] = "rate"
-    """Of ``by: condition``: rate / capacity, packets dropped per packet sent, or the mean round-trip time."""
+    """For ``by: condition``: rate / capacity, packets dropped per packet sent, or the mean round-trip time."""
     threshold: float | None = None
-    """Of ``by: condition``: the fraction of the capacity that passes, shaded."""
+    """For ``by: condition``: the min fraction of the capacity that passes, shaded."""
     events: dict[float, str] = Field(default_factory=dict)
-    """Marked instants, seconds, with what happens then."""
+    """Marked instants, seconds, with the text of each event."""
 
 
 @figure("series", "rates over time", page="test", options=SeriesOptions)
 def series_figure(results: ExperimentResults, test: Test, options: SeriesOptions) -> Figure:
-    """Draw the panels: of each condition the run whose series was kept."""
+    """Draw the panels: for each condition, the run whose series was kept."""
     conditions = results.of_test(test)[0][1].conditions if results.styles else ()
     columns = 1 if options.by == "scheme" else min(2, max(1, len(conditions)))
     panels = len(results.styles) if options.by == "scheme" else len(conditions)
@@ -90,7 +90,7 @@ def _by_scheme(panels: Sequence[Axes], results: ExperimentResults, test: Test) -
 
 
 def _condition(axes: Axes, results: ExperimentResults, test: Test, key: str, options: SeriesOptions) -> None:
-    """What the schemes did in a condition."""
+    """Draw the series of all schemes in a condition."""
     if options.threshold is not None:
         axes.axhspan(100 * options.threshold, 110, color=PASS_COLOR, linewidth=0, zorder=0)
     for style, outcome in results.of_test(test):
@@ -103,7 +103,7 @@ def _condition(axes: Axes, results: ExperimentResults, test: Test, key: str, opt
     if options.of == "rate":
         axes.set_ylim(0, 110)
     else:
-        # Round-trip times of two conditions may differ a hundredfold.
+        # Round-trip times of two conditions may differ by a factor of 100.
         axes.tick_params(labelleft=True)
         axes.set_ylim(bottom=0)
 
@@ -115,5 +115,5 @@ def _values(series: Mapping[str, Sequence[float]], of: str) -> npt.NDArray[np.fl
 
 
 def _from_zero(times: Sequence[float], values: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Values of bins by their ends, with the start of the first bin in front."""
+    """Return ends and values of bins, with the start of the first bin in front."""
     return [0.0, *times], [values[0] if values else 0.0, *values]

@@ -16,7 +16,7 @@ from ccgym.report.style import BAD, FAIL_COLOR, INK, blank_figure, legible
 
 WIDTH_IN: Final = 12.0
 ACROSS: Final = 3
-"""Panels side by side."""
+"""Number of panels side by side."""
 SPREAD: Final = 0.3
 """Height over which the marks of a scheme are spread, as a fraction of the distance between schemes."""
 
@@ -25,9 +25,9 @@ class StripOptions(Options):
     """Options of the figure ``strip``."""
 
     metric: str = ""
-    """What is drawn; by default the test's first metric."""
+    """Metric that is drawn; by default the test's first metric."""
     min: float | None = None
-    """Values below are shaded and counted."""
+    """Values below this limit are shaded and counted."""
 
 
 @figure("strip", "a metric of every run", page="test", options=StripOptions)

@@ -1,8 +1,8 @@
 """Throughput against delay, one mark per run (``pantheon_summary``).
 
-As Pantheon's (``src/analysis/plot.py`` @23e738c): x is the 95th-percentile one-way delay with the axis inverted, so
-that better is to the right, y the average throughput from 0, and x turns logarithmic (base 2) when delays differ much.
-Beyond Pantheon: hollow marks show what was published for these schemes on this path.
+As in Pantheon (``src/analysis/plot.py`` @23e738c): x is the 95th-percentile one-way delay on an inverted axis, so that
+better is to the right; y is the average throughput from 0; x is logarithmic (base 2) if delays differ a lot.
+Not in Pantheon: hollow marks show the published numbers of these schemes on this path.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from ccgym.report.style import INK, MUTED, PLAIN, legible, medium, new_figure
 from ccgym.schemes.style import SchemeStyle
 
 LOG_FACTOR = 4.0
-"""Delays that span more than this factor, rounded outward to powers of two, get a logarithmic axis."""
+"""Delays that differ by more than this factor, rounded outward to powers of two, have a logarithmic axis."""
 
 LOG_FROM_ZERO = 8.0
-"""Delays from 0 up to at least this get one too."""
+"""Delays from 0 to at least this value, ms, have a logarithmic axis, too."""
 
 LOG_ACROSS_ZERO = 2.0
-"""And those that reach this far to both sides of zero (clocks out of step)."""
+"""Delays that extend this far to both sides of zero, ms (unsynchronized clocks), have a logarithmic axis, too."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Mark:
 
     @property
     def color(self) -> str:
-        """As it is drawn."""
+        """The color of the drawn mark."""
         return legible(self.style.color)
 
 
 def outward(value: float, *, up: bool) -> float:
-    """The next power of two away from the range's middle: up (toward +∞) or down; 0 stays 0."""
+    """Return the next power of two away from the range's middle: up (toward +∞) or down; 0 stays 0."""
     if value == 0:
         return 0.0
     exponent = math.log2(abs(value))
@@ -60,7 +60,7 @@ def outward(value: float, *, up: bool) -> float:
 
 
 def needs_log_axis(low: float, high: float) -> bool:
-    """Whether delays from ``low`` to ``high`` (ms) are drawn on a logarithmic axis (Pantheon's rule)."""
+    """Return whether delays from ``low`` to ``high`` (ms) have a logarithmic axis (Pantheon's rule)."""
     low, high = outward(low, up=False), outward(high, up=True)
     if low > 0:
         return high / low > LOG_FACTOR
@@ -73,7 +73,7 @@ def needs_log_axis(low: float, high: float) -> bool:
     "pantheon_summary", "Throughput against 95th-percentile one-way delay, one mark per run", page="evaluation", order=2
 )
 def summary_figure(results: ResultSet) -> Figure:
-    """Every run that counts, with a legend of the schemes. Call within ``house_style``."""
+    """Draw every run that counts, with a legend of the schemes. Call within ``house_style``."""
     marks = []
     for summary in results.schemes:
         for cell in summary.valid_runs:
@@ -90,7 +90,7 @@ def summary_figure(results: ResultSet) -> Figure:
 
 
 def published_marks(results: ResultSet, *, means: bool) -> list[Mark]:
-    """Hollow marks of every published run; of their mean with ``means``, and where the report has no more."""
+    """Return hollow marks of all published runs; with ``means``, or if only means were published, of their mean."""
     return [
         Mark(one.style, delay, throughput, hollow=True)
         for one in results.schemes
@@ -101,7 +101,7 @@ def published_marks(results: ResultSet, *, means: bool) -> list[Mark]:
 
 
 def summary_axes(results: ResultSet, what: str, marks: Sequence[Mark]) -> tuple[Figure, Axes]:
-    """A figure with axes that have room for the marks."""
+    """Return a figure with axes that have room for the marks."""
     column = medium().column
     figure, axes = new_figure(10, 6.4)
     if not column:
@@ -109,7 +109,7 @@ def summary_axes(results: ResultSet, what: str, marks: Sequence[Mark]) -> tuple[
     axes.set_xlabel("95th percentile one-way delay (ms)")
     axes.set_ylabel("Average throughput (Mbit/s)")
     top = max((mark.throughput_mbps for mark in marks), default=1.0)
-    # Names need room above the marks, more of it where marks are close together.
+    # Names need room above the marks, and more room if marks are close together.
     axes.set_ylim(0, top * (1.25 if column else 1.08) or 1.0)
     delays = [mark.delay_ms for mark in marks] or [1.0]
     low, high = min(delays), max(delays)
@@ -138,7 +138,7 @@ def draw_mark(axes: Axes, mark: Mark, alpha: float = 1.0) -> None:
 
 
 def proxy(face: str, label: str) -> Line2D:
-    """A mark for the legend, filled with a color."""
+    """Return a mark for the legend, filled with a color."""
     return Line2D(
         [], [], linestyle="", marker="o", markersize=0.8 * medium().mark_pt, markerfacecolor=face,
         markeredgecolor=INK, label=label,
@@ -146,7 +146,7 @@ def proxy(face: str, label: str) -> Line2D:
 
 
 def legend_below(figure: Figure, handles: Sequence[Line2D]) -> None:
-    """A legend below the axes, which keep their size."""
+    """Draw a legend below the axes; the axes keep their size."""
     size = float(rcParams["legend.fontsize"])
     rows = legend_rows(handles, figure.get_figwidth() - 0.2, size) if handles else 0
     bottom = 4.2 + rows * LEGEND_ROW * size / medium().text_pt

@@ -1,6 +1,6 @@
 """A metric over a sweep: a line per scheme, a panel per value of a second coordinate, a row per metric.
 
-Marks are means over the repetitions, whiskers go from min to max; values that pass are shaded.
+Marks are means over the repetitions; whiskers go from min to max. Values that pass are shaded.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ PANEL_IN: Final = (4.1, 2.75)
 EDGES_IN: Final = (0.5, 1.15)
 """Room left of the panels and above them, inches."""
 MIN_IN: Final = 8.0
-"""Width of a figure at least, inches."""
+"""Min width of a figure, inches."""
 LineStyle = Literal["-", "--", ":", "-."]
 LINE_STYLES: Final[tuple[LineStyle, ...]] = ("-", "--", ":", "-.")
-"""Of the values of :attr:`SweepOptions.lines`, in order."""
+"""Line styles of the values of :attr:`SweepOptions.lines`, in order."""
 
 At = dict[str, float | str]
 
@@ -48,9 +48,9 @@ class SweepRow(Options):
     """A row of panels."""
 
     x: str = ""
-    """Coordinate along the axes; by default that of the figure."""
+    """Coordinate along the axes; by default the coordinate of the figure."""
     metric: str = ""
-    """What is drawn; by default the first metric that is judged."""
+    """Metric that is drawn; by default the first metric that has a criterion."""
     where: At = Field(default_factory=dict)
     """Coordinates that conditions must have to be in this row."""
 
@@ -59,13 +59,13 @@ class SweepOptions(Options):
     """Options of the figure ``sweep``."""
 
     x: str = ""
-    """Coordinate along the axes; by default the one with the most values."""
+    """Coordinate along the axes; by default the coordinate with the most values."""
     columns: str = ""
-    """Coordinate with a panel per value; by default the one with the second most values."""
+    """Coordinate with a panel per value; by default the coordinate with the second most values."""
     lines: str = ""
     """Coordinate with a line style per value."""
     rows: tuple[SweepRow, ...] = ()
-    """Rows of panels; by default one for each metric that is judged."""
+    """Rows of panels; by default a row for each metric that has a criterion."""
     log: bool = False
     """Whether the vertical axis is logarithmic above a hundredth of a percent."""
     even: bool = False
@@ -117,7 +117,7 @@ def sweep_figure(results: ExperimentResults, test: Test, options: SweepOptions) 
 
 
 def _coordinates(conditions: Sequence[ConditionResult], options: SweepOptions) -> tuple[str, str]:
-    """The coordinates along the axes and across the panels."""
+    """Return the coordinates along the axes and across the panels."""
     names = dict.fromkeys(name for one in conditions for name in one.at if name != options.lines)
     numbers = [name for name in names if all(not isinstance(one.at.get(name), str) for one in conditions)]
     by_values = sorted(numbers, key=lambda name: -len(_values(conditions, name)))
@@ -127,13 +127,13 @@ def _coordinates(conditions: Sequence[ConditionResult], options: SweepOptions) -
 
 
 def _values(conditions: Sequence[ConditionResult], name: str) -> list[float | str]:
-    """The different values of a coordinate, numbers ascending."""
+    """Return the distinct values of a coordinate; numbers ascend."""
     found = list(dict.fromkeys(one.at[name] for one in conditions if name in one.at))
     return sorted(found, key=lambda value: (isinstance(value, str), 0.0 if isinstance(value, str) else value))
 
 
 class _Panel:
-    """One axes of the figure."""
+    """One panel of the figure."""
 
     def __init__(
         self, axes: Axes, x: str, test: Test, metric: Metric, at: Mapping[str, float | str], options: SweepOptions,
@@ -165,8 +165,8 @@ class _Panel:
         return float(self._values.index(value)) if self._even else self._x_scale * float(value)
 
     def line(self, style: SchemeStyle, line: LineStyle, conditions: Sequence[ConditionResult], aside: float) -> None:
-        """Draw a scheme. Whiskers span all conditions that the panel does not tell apart; marks are their means, where
-        they have one. Where x is a word, no line joins them, and they stand ``aside`` of it."""
+        """Draw a scheme. Whiskers span all conditions that the panel does not distinguish; marks are their means, if
+        they have a mean. If x is a word, no line connects the marks, and they are shifted by ``aside``."""
         by_x: dict[float, dict[str, Spread]] = {}
         for one in conditions:
             spread = one.metrics.get(self._metric.key)
@@ -188,7 +188,7 @@ class _Panel:
         )  # fmt: skip
 
     def shade(self, criteria: Sequence[Criterion]) -> None:
-        """Set the limits, and shade what passes: by value of x where criteria differ by it."""
+        """Set the limits, and shade the values that pass: separately for each x if criteria depend on x."""
         if self._log:
             self._axes.set_ylim(0, 100 if self._metric.unit == "%" else 1)
         elif self._metric.unit == "" and self._max <= 1.03:

@@ -1,7 +1,7 @@
-"""Throughput over time of one run: what entered the path, what left it, and what it could carry.
+"""Throughput over time of one run: rate into the path, rate out of the path, and capacity.
 
 Layout and binning are Pantheon's (``src/analysis/tunnel_graph.py`` @23e738c): ingress dashed, egress solid, capacity
-shaded; ingress and capacity stand at the start of their 500 ms bin, egress at its end with a leading 0.
+shaded; ingress and capacity are at the start of their 500 ms bin, egress at its end with a leading 0.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def throughput_figure(curves: RunCurves, metrics: RunMetrics) -> Figure:
     """Draw the figure ``<scheme>_datalink_throughput_run<k>.png``. Call within ``house_style``."""
     drawn, axes = new_figure(12, 6)
     lines = draw_throughput(axes, curves, metrics)
-    # A column of a paper has no room for two entries side by side. The legend's columns are filled one after the other:
-    # ingress left, egress right, one row per flow.
+    # A column of a paper has no room for two entries side by side. matplotlib fills a legend column by column: ingress
+    # left, egress right, one row per flow.
     columns = 1 if medium().column else 2
     rows = max(1, len(curves.flows)) * 2 // columns
     return legend_below(drawn, axes, lines, columns, rows, 2.7, handlelength=2.6)
@@ -37,7 +37,7 @@ def throughput_figure(curves: RunCurves, metrics: RunMetrics) -> Figure:
 def legend_below(
     drawn: Figure, axes: Axes, handles: Sequence[Line2D], columns: int, rows: int, top: float, **style: Any
 ) -> Figure:
-    """Write the legend below the axes, and leave room for it; above them ``top``, as in ``set_margins``."""
+    """Write the legend below the axes, and leave room for it; ``top`` is the room above, as in ``set_margins``."""
     set_margins(drawn, left=5.0, right=2.0, top=1.0 if medium().column else top, bottom=4.9 + 1.5 * rows)
     axes.legend(
         handles=handles, loc="lower center", bbox_to_anchor=(0.5, 0.0), bbox_transform=drawn.transFigure, ncol=columns,
@@ -47,7 +47,7 @@ def legend_below(
 
 
 def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics, *, ingress: bool = True) -> list[Line2D]:
-    """Draw the curves into axes; the lines for a legend, those of the ingress first."""
+    """Draw the curves into axes; return the lines for a legend, first the lines of the ingress."""
     step = curves.bin_s
     end = step
     if curves.capacity_mbps.size:
@@ -77,13 +77,13 @@ def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics, *, ingre
 
 
 def left_out(curves: RunCurves, metrics: RunMetrics) -> list[Line2D]:
-    """An entry of the legend that says how many flows of the run the figure does not show."""
+    """Return a legend entry with the number of flows that the figure does not show."""
     more = len(metrics.flows) - len(curves.flows)
     return [Line2D([], [], linestyle="", label=f"{more} more flows are not drawn")] if more > 0 else []
 
 
 def total_egress(flows: Sequence[FlowCurves]) -> FloatArray:
-    """Mbit/s of all flows together, per bin."""
+    """Return the rate of all flows together per bin, Mbit/s."""
     total = np.zeros(max((flow.egress_mbps.size for flow in flows), default=0))
     for flow in flows:
         total[: flow.egress_mbps.size] += flow.egress_mbps
@@ -91,5 +91,5 @@ def total_egress(flows: Sequence[FlowCurves]) -> FloatArray:
 
 
 def _first_bin(values: FloatArray) -> int:
-    """Index of the first bin with traffic: a flow that starts later is not drawn before it starts."""
+    """Return the index of the first bin with traffic: a flow is not drawn before its start."""
     return int(np.argmax(values > 0)) if values.size else 0

@@ -1,8 +1,8 @@
 """Throughput over time, one panel per scheme (``pantheon_throughput_time``).
 
-Pantheon's ``plot_over_time.py`` draws all schemes into the same axes, which two dozen of them fill. Here each has its
-own, with the same scales: what left the path in bins of 500 ms, all flows together, of each run and, bold, on average;
-the capacity is shaded.
+Pantheon's ``plot_over_time.py`` draws all schemes into the same axes: too many curves with two dozen schemes. Here each
+scheme has its own panel, with the same scales: the rate out of the path in bins of 500 ms, all flows together, for each
+run and, bold, the mean. The capacity is shaded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ccgym.report.pantheon_words import figure_title
 from ccgym.report.style import INK, blank_figure, draw_capacity, legible, medium
 
 PANELS: int = 3
-"""Panels side by side."""
+"""Number of panels side by side."""
 
 ROW_IN: float = 1.75
 
@@ -44,7 +44,7 @@ def throughput_time_figure(results: ResultSet) -> Figure:
         axes.set_ylabel("Mbit/s")
     if column:
         return finish(drawn, top_in=0.05)
-    return finish(drawn, figure_title(results, "Throughput over time: each run, and bold the mean"), top_in=0.5)
+    return finish(drawn, figure_title(results, "Throughput over time: each run; bold: the mean"), top_in=0.5)
 
 
 def _panel(axes: Axes, results: ResultSet, summary: SchemeSummary) -> None:
@@ -65,5 +65,5 @@ def _panel(axes: Axes, results: ResultSet, summary: SchemeSummary) -> None:
 
 
 def _times(curves: RunCurves, rates: FloatArray) -> FloatArray:
-    """The ends of the bins, seconds."""
+    """Return the ends of the bins, seconds."""
     return np.asarray((np.arange(rates.size) + 1) * curves.bin_s)

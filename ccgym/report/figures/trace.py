@@ -1,4 +1,4 @@
-"""A delivery trace: rate over time, and what the link could have delivered by then."""
+"""A delivery trace: rate over time, and the cumulative data that the link could have delivered."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ BINS_MS: Final = (100, 500)
 def trace_figure(trace: TraceLike, title: str = "") -> Figure:
     """Draw one period of a trace. Call within :func:`~ccgym.report.style.house_style`.
 
-    The upper half shows the rate in bins of 100 ms (thin) and 500 ms (thick) with the mean dashed, the lower half the
-    data that could have been delivered. Outages above 100 ms are shaded in both.
+    The upper half shows the rate in bins of 100 ms (thin) and 500 ms (thick); the mean is dashed. The lower half shows
+    the data that could have been delivered. Outages of more than 100 ms are shaded in both halves.
     """
     times = times_of(trace)
     summary = summarize(times)

@@ -22,20 +22,20 @@ LOOKS: Final[dict[Verdict, tuple[str, str, str]]] = {
     "incomplete": ("#e8e8e8", MUTED, "? incomplete"),
     "none": ("#f4f4f4", MUTED, ""),
 }
-"""Fill of a verdict, color of its words, and the words: verdicts do not depend on color."""
+"""Fill of a verdict, color of its words, and the words: verdicts are readable without color."""
 
 COLUMN_IN: Final = 1.9
 ROW_IN: Final = 0.62
 NAMES_IN: Final = 3.6
-"""Room for the tests' names and what passes, inches."""
+"""Room for the tests' names and thresholds, inches."""
 HEAD_IN: Final = 0.62
 """Room for the schemes' names, inches."""
 CHARACTERS: Final = 26
-"""Characters of a line of numbers."""
+"""Max characters of a line of numbers."""
 HEAD_CHARACTERS: Final = 19
-"""Characters of a line above a column."""
+"""Max characters of a line above a column."""
 MAX_ACROSS: Final = 8
-"""Schemes side by side; of more, and of more than there are tests, each has a row."""
+"""Max schemes side by side. If there are more schemes than this and than tests, each scheme has a row."""
 
 
 @figure(
@@ -44,7 +44,7 @@ MAX_ACROSS: Final = 8
     page="experiment",
 )
 def verdicts_figure(results: ExperimentResults) -> Figure:
-    """Draw the matrix: tests down as in the table, or many schemes down. Call within ``house_style``."""
+    """Draw the matrix: a row per test or, for many schemes, a row per scheme. Call within ``house_style``."""
     down = len(results.styles) > max(MAX_ACROSS, len(results.tests))
     tests = [(test.title, _brief(test, 1 if down else 2)) for test in results.tests]
     schemes = [
@@ -84,7 +84,7 @@ def verdicts_figure(results: ExperimentResults) -> Figure:
 
 
 def _brief(test: Test, columns: int) -> str:
-    """What passes, in lines as wide as some columns."""
-    # Signs and units stay with their numbers.
+    """Return the thresholds of a test in lines of at most ``columns`` characters."""
+    # Signs and units stay on the line of their numbers.
     together = re.sub(r"([≤≥]) |(\d) (?=%|s\b)", lambda found: f"{found[1] or found[2]}\u00a0", test.brief)
     return "\n".join(textwrap.wrap(together, columns * CHARACTERS))

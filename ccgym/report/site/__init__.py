@@ -1,15 +1,15 @@
-"""``ccgym report site``: results of experiments as a static site that needs no network, and a database behind it.
+"""``ccgym report site``: results of experiments as a static site without a server, and a database of its numbers.
 
 ============  ==========================================================================================
-``results``   reads results: of experiments, and those that have a report of their own
-``shapes``    what documents must have to be shown
+``results``   reads results: of experiments, and results with their own report
+``shapes``    required keys and types of documents
 ``pages``     writes the pages: overview with scoreboard and search, one page per experiment and scheme
-``database``  the same numbers as Parquet, with a SQLite registry over them
+``database``  the same numbers as Parquet files, with a SQLite registry
 ============  ==========================================================================================
 
 An experiment's page has ccperf's order: text, parameters, command, flows, metrics with the best in bold, figures,
-comparison of schemes. Its numbers of a condition are in a script of their own (``data/``), which it loads when that
-condition is chosen: a page opened from a disk may load scripts, but no other files.
+comparison of schemes. The numbers of each condition are in a separate script (``data/``). The page loads this script
+when the user selects the condition: a page opened from a disk may load scripts, but no other files.
 """
 
 from ccgym.report.site.database import write_database

@@ -1,10 +1,10 @@
-"""The numbers of experiments as Parquet files, and a SQLite registry over them: open to any tool.
+"""The numbers of experiments as Parquet files, and a SQLite registry over them, for any tool.
 
 ==================  =================================================================================================
 ``ccgym.sqlite``    ``results``, ``experiments``, ``conditions``, ``schemes``, ``outcomes``, ``runs``; ``files``: the
                     Parquet files with their rows and columns
 ``values``          a row per run and metric of its experiment
-``ccperf``          a row per first run, scope and metric of ccperf's
+``ccperf``          a row per first run, scope and ccperf metric
 ``series``          a row per first run, flow and interval
 ==================  =================================================================================================
 
@@ -50,11 +50,11 @@ CREATE TABLE files (name TEXT PRIMARY KEY, rows INTEGER, columns TEXT);
 
 
 def write_database(found: Sequence[StoredExperiments], directory: Path) -> list[Path]:
-    """Write registry and Parquet files, and return them; without pyarrow the registry alone.
+    """Write registry and Parquet files, and return them; without pyarrow, only the registry.
 
     Args:
         found: The results.
-        directory: Where to; it exists.
+        directory: Target directory; it must exist.
     """
     files: list[Path] = []
     rows: list[tuple[str, int, str]] = []
@@ -107,7 +107,7 @@ def _registry(found: Sequence[StoredExperiments], file: Path, parquet: Sequence[
 
 
 def _cells(found: Sequence[StoredExperiments]) -> Iterator[tuple[tuple[str, str, str, str], Any, StoredExperiments]]:
-    """Every condition of every scheme: what names it, its outcome, its results."""
+    """Yield every condition of every scheme: its names, its outcome, its results."""
     for one in found:
         for test in one.tests:
             for scheme, outcome in one.outcomes(test["name"]).items():
@@ -118,11 +118,11 @@ def _cells(found: Sequence[StoredExperiments]) -> Iterator[tuple[tuple[str, str,
 _NAMES: Final = ("results", "experiment", "condition", "scheme")
 
 Part: TypeAlias = "tuple[tuple[str, ...], Mapping[str, Sequence[Any] | npt.NDArray[Any]]]"
-"""What names some rows, and their columns."""
+"""Names that identify some rows, and the columns of these rows."""
 
 
 def _table(parts: Iterable[Part]) -> Any:
-    """One table of pyarrow's. Names are kept once each, with an index per row."""
+    """Return one pyarrow table. Each name is stored once, with an index per row."""
     pyarrow = import_pyarrow()
     made = []
     for own, columns in parts:

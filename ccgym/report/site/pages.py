@@ -1,4 +1,4 @@
-"""The pages of the site: overview, experiments, schemes; and the scripts that they load."""
+"""The pages of the site: overview, experiments, schemes; and their scripts."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from ccgym.schemes.style import FLOW_COLORS
 
 INDEX: Final = "index.html"
 REPORTS: Final = "reports"
-"""The folder of results that have a report of their own."""
+"""Folder of results with their own report."""
 
 _FILES: Final = {
     "ccgym.sqlite": "SQLite: experiments, conditions, schemes, outcomes, runs, and the tables below with their columns",
     "values.parquet": "a row per run and metric of its experiment",
-    "ccperf.parquet": "a row per first run, scope (flow, bottleneck, network) and metric of ccperf's",
+    "ccperf.parquet": "a row per first run, scope (flow, bottleneck, network) and ccperf metric",
     "series.parquet": "a row per first run, flow and interval: throughput, sRTT, packets in flight, queue",
 }
 
@@ -52,12 +52,12 @@ def write_site(
     """Write the site, and return its first page.
 
     Args:
-        results: What is shown.
-        directory: Where to; made if it does not exist. Pages of experiments that are not in ``results`` stay.
-        title: What the site is called.
+        results: The results on the site.
+        directory: Target directory; created if it does not exist. Pages of experiments not in ``results`` stay.
+        title: Title of the site.
         command: The words of the command that makes it.
-        started: When that began, seconds since the epoch.
-        observer: Receives the progress.
+        started: Start of the command, seconds since the epoch.
+        observer: Gets the progress.
     """
     found = [one for one in results if isinstance(one, StoredExperiments)]
     reports = [one for one in results if isinstance(one, StoredReport)]
@@ -102,7 +102,7 @@ def _page(one: StoredExperiments, test: Mapping[str, Any]) -> str:
 
 
 def _schemes(found: Sequence[StoredExperiments]) -> list[Mapping[str, Any]]:
-    """Every scheme, once."""
+    """Return every scheme once."""
     return list({scheme["key"]: scheme for one in reversed(found) for scheme in one.schemes}.values())
 
 
@@ -154,7 +154,7 @@ def _entry(one: StoredExperiments, test: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _score(found: Sequence[StoredExperiments], scheme: Mapping[str, Any]) -> dict[str, Any]:
-    """How many experiments a scheme passed of those that judge it: altogether, and in each set."""
+    """Return how many experiments with criteria a scheme passed: in total, and in each set."""
     cells = []
     for one in found:
         verdicts = [outcome["verdict"] for outcome in one.document["outcomes"] if outcome["scheme"] == scheme["key"]]
@@ -199,7 +199,7 @@ def _scheme_values(found: Sequence[StoredExperiments], scheme: Mapping[str, Any]
 
 
 def _conditions(outcomes: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """All conditions of an experiment, each once."""
+    """Return all conditions of an experiment, each once."""
     return list({one["key"]: one for outcome in outcomes.values() for one in outcome["conditions"]}.values())
 
 
@@ -252,7 +252,7 @@ def _test_values(one: StoredExperiments, test: Mapping[str, Any], directory: Pat
 
 
 def _verdicts(schemes: Sequence[Mapping[str, Any]], outcomes: Mapping[str, Mapping[str, Any]]) -> Table:
-    """What each scheme reached, and the criterion with the smallest margin of those that it did not meet."""
+    """Return each scheme's verdict and, among its unmet criteria, the criterion with the smallest margin."""
     rows = []
     for scheme in schemes:
         outcome = outcomes[scheme["key"]]
@@ -270,7 +270,7 @@ def _verdicts(schemes: Sequence[Mapping[str, Any]], outcomes: Mapping[str, Mappi
 def _values(
     test: Mapping[str, Any], outcome: Mapping[str, Any], conditions: Sequence[Mapping[str, Any]]
 ) -> list[list[list[float] | None]]:
-    """By condition and metric: mean, standard deviation, runs; None where nothing is known. Identical runs are one."""
+    """Return mean, standard deviation and runs by condition and metric; None if unknown. Identical runs count once."""
     known = {one["key"]: one for one in outcome["conditions"]}
 
     def of(key: str, metric: str) -> list[float] | None:
@@ -282,7 +282,7 @@ def _values(
 
 
 def _commands(one: StoredExperiments, schemes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The command that makes the numbers of each scheme again."""
+    """Return the command that repeats the runs of each scheme."""
     words = without(shlex.split(one.provenance.get("command") or ""), ["--schemes"], ())
     texts = dict(zip((s["key"] for s in one.schemes), one.document["parameters"]["schemes"], strict=True))
     return {s["key"]: shlex.join([*words, "--schemes", texts[s["key"]]]) if words else "" for s in schemes}
@@ -291,7 +291,7 @@ def _commands(one: StoredExperiments, schemes: Sequence[Mapping[str, Any]]) -> d
 def _condition_script(
     one: StoredExperiments, outcomes: Mapping[str, Mapping[str, Any]], place: int, condition: str
 ) -> str:
-    """A script that hands the first runs of a condition to the page."""
+    """Return a script that gives the first runs of a condition to the page."""
     runs = {}
     for key, outcome in outcomes.items():
         if (kept := one.kept(outcome, condition)) is not None:

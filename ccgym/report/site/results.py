@@ -1,4 +1,4 @@
-"""Results as ``ccgym evaluate`` left them: of experiments, and those that have a report of their own."""
+"""Results in the form that ``ccgym evaluate`` writes: of experiments, and results with their own report."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class Stored:
 
     directory: Path
     document: Mapping[str, Any]
-    """What is in ``results.json``."""
+    """Contents of ``results.json``."""
 
     @property
     def name(self) -> str:
-        """Name in files."""
+        """Name of the results in files."""
         return str(self.document.get("name", self.directory.name))
 
     @property
     def provenance(self) -> Mapping[str, Any]:
-        """Where it comes from."""
+        """Origin of the results: command, versions, machine."""
         own: Mapping[str, Any] = self.document["provenance"]
         return own
 
     @property
     def title(self) -> str:
-        """Label."""
+        """Title for users."""
         return str(self.provenance["path"]).partition("\n")[0]
 
 
@@ -54,11 +54,11 @@ class StoredExperiments(Stored):
         return tuple(self.document["tests"])
 
     def outcomes(self, test: str) -> dict[str, Mapping[str, Any]]:
-        """The outcomes of an experiment by scheme."""
+        """Return the outcomes of an experiment by scheme."""
         return {one["scheme"]: one for one in self.document["outcomes"] if one["test"] == test}
 
     def kept(self, outcome: Mapping[str, Any], condition: str) -> KeptRun | None:
-        """The first run of a scheme in a condition, in detail; None where nothing is kept of it.
+        """Return the details of a scheme's first run in a condition; None if they were not kept.
 
         Raises:
             ResultsError: Its file is damaged.
@@ -74,16 +74,16 @@ class StoredExperiments(Stored):
 
 @dataclass(frozen=True)
 class StoredReport(Stored):
-    """Results with a report of their own: an evaluation, a league, a scorecard, a gap."""
+    """Results with their own report: an evaluation, a league, a scorecard, a gap."""
 
     @property
     def kind(self) -> str:
-        """What it is, in a word."""
+        """The kind of results, in a word."""
         return str(self.document["kind"])
 
     @property
     def page(self) -> str:
-        """File name of its page; of its tables where it was made without figures and page; empty without either."""
+        """File name of its page, or of its tables if it was made without a page; empty if there is neither."""
         pages = (f"{self.name}.html", "pantheon_report.html", "gap_report.html", "scorecard.html")
         names = (*pages, f"{self.name}.md", "pantheon_table.md", "gap_report.md", "scorecard.md")
         return next((name for name in names if (self.directory / name).exists()), "")
@@ -95,7 +95,7 @@ class StoredReport(Stored):
 
     @property
     def ratings(self) -> Mapping[str, float]:
-        """Of a league: mean ratings over all its sections, of the schemes that compete."""
+        """Mean ratings of a league over all its sections, without references; empty for other reports."""
         if self.kind != "league":
             return {}
         ranking: Sequence[Mapping[str, Any]] = next(iter(self.document["rankings"].values()), [])
@@ -109,7 +109,7 @@ def load_results(directory: Path) -> StoredExperiments | StoredReport:
     """Read a results directory.
 
     Raises:
-        ResultsError: It holds no results, or they cannot be read.
+        ResultsError: The directory contains no results, or they cannot be read.
     """
     document = read_results(directory)
     of_experiments = document["kind"] in ("experiment", "requirements")
@@ -122,15 +122,15 @@ def _holds_results(directory: Path) -> bool:
 
 
 def find_results(given: Sequence[Path], notice: Callable[[str], object]) -> Sequence[Stored]:
-    """The results in these directories and one level below them.
+    """Return the results in these directories and one level below them.
 
     Args:
-        given: The directories. One that holds results itself has to be usable; of those below another one, what is not
-            is left out.
-        notice: Gets a line for each that is left out.
+        given: The directories. Results directly in one of them must be usable; unusable results one level below are
+            left out.
+        notice: Gets a line for each results directory that is left out.
 
     Raises:
-        ResultsError: There is none, one that was named cannot be used, or two have one name.
+        ResultsError: There are no results, named results cannot be used, or two results have the same name.
     """
     found: dict[str, Stored] = {}
 
@@ -162,7 +162,7 @@ def find_results(given: Sequence[Path], notice: Callable[[str], object]) -> Sequ
     if not found:
         raise ResultsError(
             "results-missing",
-            "no results are there",
+            "no results found",
             where=", ".join(map(str, given)),
             expected="directories of `ccgym evaluate` or `ccgym benchmark`",
             hint="run one first: ccgym evaluate --experiment stress_tests --quick",

@@ -1,4 +1,4 @@
-"""What a site reads of results: documents are sent around, and names in them become files of the site."""
+"""Checks of results for a site: documents may come from others, and names in them become files of the site."""
 
 from __future__ import annotations
 
@@ -101,12 +101,12 @@ _DOCUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
         "rankings?": {str: [{"scheme": str, "reference": bool, "score": {"mean": float}}]},
     },
 }
-"""Keys with the types of their values; one with a ``?`` may be missing, and ``str`` stands for any. A list has the type
-of its elements."""
+"""Keys with the types of their values. A key with a ``?`` may be missing; the key ``str`` represents any key. A list
+has the type of its elements."""
 
 
 def _type(shape: Any) -> Any:
-    """The type that a shape stands for."""
+    """Return the type that a shape represents."""
     if isinstance(shape, list):
         return GenericAlias(list, (_type(shape[0]),))
     if not isinstance(shape, dict):
@@ -121,7 +121,7 @@ _SHAPES: Final = {kind: TypeAdapter(_type(shape)) for kind, shape in _DOCUMENTS.
 
 
 def check_document(document: Mapping[str, Any], kind: Literal["experiments", "report"], file: Path) -> None:
-    """Raise :class:`ResultsError` where a document of results lacks what a site shows of it, or has it otherwise."""
+    """Raise :class:`ResultsError` if a key that a site shows is missing in a document, or has a wrong type."""
     try:
         _SHAPES[kind].validate_python(document)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-// What pages with charts share: elements, numbers as text, colors, the theme, and the three kinds of charts: lines,
+// Parts of all pages with charts: elements, numbers as text, colors, the theme, and the three kinds of charts: lines,
 // distributions, points.
 const $ = (id) => document.getElementById(id);
 const root = document.documentElement;
@@ -16,7 +16,7 @@ function drawn(tag, attributes, ...children) {
   return element;
 }
 
-/** Fill a table; `best` are the places of the cells in bold. */
+/** Fill a table; `best` contains the indices of the cells in bold. */
 function table(id, heads, rows) {
   const cell = (tag, content, name) => make(tag, { className: name, textContent: content });
   const head = make("tr", {}, ...heads.map((text, at) => cell("th", text, at ? "" : "left")));
@@ -37,13 +37,13 @@ function short(value) {
     String(Number(value.toPrecision(3))));
 }
 
-/** Little-endian 32-bit floats in base64. */
+/** Decode little-endian 32-bit floats in base64. */
 function floatsOf(text) {
   const bytes = Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
   return new Float32Array(bytes.buffer);
 }
 
-/** Some of them as numbers; null for what is not a number. */
+/** Return some of the floats as numbers; NaN becomes null. */
 const numbersOf = (floats, from, count) => Array.from(floats.subarray(from, from + count), (value) => (Number.isNaN(value) ? null : value));
 
 // --- The theme, and the width of the page ---------------------------------------------------------------------------
@@ -53,7 +53,7 @@ function onTheme(paint) {
   const set = (theme) => { root.dataset.theme = theme; paint(); };
   const toggle = () => {
     const theme = root.dataset.theme === "dark" ? "light" : "dark";
-    try { localStorage.setItem("ccgym-theme", theme); } catch { /* not kept then */ }
+    try { localStorage.setItem("ccgym-theme", theme); } catch { /* then it is not stored */ }
     set(theme);
   };
   $("theme").addEventListener("click", toggle);
@@ -61,7 +61,7 @@ function onTheme(paint) {
   return toggle;
 }
 
-let shown = []; // charts: their figures, and what fits them to another width
+let shown = []; // charts: their figures, and functions that fit them to a new width
 
 function onWidth(paint) {
   let width = 0;
@@ -83,7 +83,7 @@ function chartAxes(size) {
   return [{ ...axis, size: 28, values: label }, { ...axis, size, values: label }];
 }
 
-/** Lines over x; those of a color that is there already are dashed. */
+/** Draw lines over x; a line with a color that is used already is dashed. */
 function lineChart(figure, x, lines, { at, unit = "", height, axes, scales, line, cursor }) {
   const dashes = lines.map((one, k) => (lines.findIndex((other) => other.stroke === one.stroke) < k ? [6, 4] : undefined));
   const series = lines.map(({ label, stroke }, k) => ({ label, stroke, dash: dashes[k], width: 1.6,
@@ -97,7 +97,7 @@ function lineChart(figure, x, lines, { at, unit = "", height, axes, scales, line
   return chart;
 }
 
-/** The distributions of ascending values: the fractions at or below limits, which are up to 200 quantiles of each. */
+/** Draw distributions of ascending values: the fractions at or below limits, at most 200 quantiles of each. */
 function distribution(figure, lines, options) {
   const grid = new Set();
   for (const { values } of lines) {
@@ -120,7 +120,7 @@ function distribution(figure, lines, options) {
 
 const MARGIN = { left: 56, right: 16, top: 12, bottom: 44 };
 
-/** At most `count` round numbers from `low` to `high`. */
+/** Return at most `count` round numbers from `low` to `high`. */
 function ticks(low, high, count) {
   const rough = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -130,7 +130,7 @@ function ticks(low, high, count) {
   return found;
 }
 
-/** An SVG with axes from `left` to `right` and from `low` to `high`; `place` puts a point on it, `at` is the reverse. */
+/** An SVG with axes from `left` to `right` and from `low` to `high`; `place` maps a point to it, `at` is the inverse. */
 function svgPlot(width, height, { x: [left, right], y: [low, high], log = false, across, up, label }) {
   const along = log ? (value) => Math.log2(Math.max(value, 1e-6)) : (value) => value;
   const inner = { x: MARGIN.left, y: MARGIN.top, width: width - MARGIN.left - MARGIN.right,

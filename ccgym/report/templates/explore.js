@@ -1,5 +1,5 @@
-// The page to explore: everything is in `results`, as ccgym/report/explore.py writes it. "Entities" are runs and schemes:
-// of both there are numbers and series. Charts are drawn when they come into view.
+// The script of explore.html: all data is in `results`, written by ccgym/report/explore.py. "Entities" are runs and
+// schemes: both have numbers and series. Charts are drawn when they become visible.
 const data = JSON.parse(document.getElementById("results").textContent);
 const { runs, schemes, panels, metrics, step } = data;
 
@@ -31,7 +31,7 @@ function valuesAt(place, count) {
 }
 
 const known = new Map();
-/** The series of a run, or of a scheme: means over its runs, with their range where the panel has none of its own. */
+/** Return the series of a run, or means over the runs of a scheme, with their range if the panel has no band. */
 function seriesOf(entity) {
   if (!known.has(entity.name)) known.set(entity.name, entity.runs ? together(entity) : alone(entity));
   return known.get(entity.name);
@@ -76,7 +76,7 @@ const flowsOf = (entity) => (entity.runs ? entity.counted[0]?.flows ?? [] : enti
 
 // --- Charts over time -----------------------------------------------------------------------------------------------
 
-let cells = []; // one per chart, whether it is drawn yet or not
+let cells = []; // one per chart, drawn or not
 const inView = new IntersectionObserver((entries) => {
   for (const entry of entries) {
     if (!entry.isIntersecting) continue;
@@ -101,7 +101,7 @@ function showSeries() {
   });
   $("panels").replaceChildren(...rows.filter(Boolean));
   if (cells.length === 0) {
-    $("panels").append(make("p", { className: "muted", textContent: "Its packets were not recorded: numbers only." }));
+    $("panels").append(make("p", { className: "muted", textContent: "The packets of this run were not recorded: there are only numbers." }));
   }
   for (const cell of cells) inView.observe(cell.figure);
   observeCdf();
@@ -167,7 +167,7 @@ function drawChart(cell) {
   touch(cell.chart);
 }
 
-/** What one axis shows, all charts of its row show: both are read off the same scale. */
+/** Give all charts of a row the same scale. */
 function yRange(row) {
   let low = Infinity;
   let high = -Infinity;
@@ -228,7 +228,7 @@ function zoomBy(factor, shift) {
   zoom(middle - factor * width / 2, middle + factor * width / 2);
 }
 
-/** A finger moves the time axis, two stretch it. */
+/** One finger moves the time axis, two fingers zoom. */
 function touch(chart) {
   let held = [];
   const at = (event) => [...event.touches].slice(0, 2).map((one) => one.clientX - chart.over.getBoundingClientRect().left);
@@ -245,7 +245,7 @@ function touch(chart) {
   }, { passive: false });
 }
 
-// --- What is shown over time ----------------------------------------------------------------------------------------
+// --- The selection over time ----------------------------------------------------------------------------------------
 
 function show(a, b = state.b) {
   Object.assign(state, { a, b: b === a ? null : b });
@@ -285,11 +285,11 @@ function showNumbers() {
   table("numbers", ["", ...shown.map((entity) => entity.title), ...(two ? ["difference"] : [])], rows);
   $("about").textContent = shown.map((entity) => {
     if (entity.runs) {
-      const band = entity.counted.length > 1 ? ", bands from the smallest to the largest" : "";
+      const band = entity.counted.length > 1 ? ", bands from min to max" : "";
       return `${entity.title}: means of ${entity.counted.length} runs${band}.`;
     }
     const seed = entity.seed === null ? "" : ` seed ${entity.seed}.`;
-    return `${entity.title}:${seed}${entity.ignored === null ? "" : ` It does not count: ${entity.ignored}.`}`;
+    return `${entity.title}:${seed}${entity.ignored === null ? "" : ` This run does not count: ${entity.ignored}.`}`;
   }).filter((line) => !line.endsWith(":")).join(" ");
 }
 
@@ -298,7 +298,7 @@ function chooseRun(by) {
   if (runs.length) show(runs[(at + by + runs.length) % runs.length]);
 }
 
-/** The scheme after this one, or its run of the same number. */
+/** Return the next scheme, or its run with the same number. */
 function ofNextScheme(entity, by) {
   const next = schemes[(schemes.indexOf(entity.of ?? entity) + by + schemes.length) % schemes.length];
   return entity.runs ? next : next.runs.find((run) => run.run === entity.run) ?? next;
@@ -355,7 +355,7 @@ function bindTables() {
 let cdf = null;
 const mainLine = (panel) => panel.lines.find((line) => line.kind === "line");
 
-/** All values of a quantity in a run or in the runs of a scheme, ascending. */
+/** Return all values of a quantity in a run or in the runs of a scheme, ascending. */
 function valuesOf(entity, place) {
   const panel = panels[place];
   const found = [];
@@ -420,12 +420,12 @@ function bindCommand(box, text) {
       await navigator.clipboard.writeText(pre.textContent);
       event.target.textContent = "copied";
     } catch {
-      getSelection().selectAllChildren(pre); // not allowed: selected, for the user to copy
+      getSelection().selectAllChildren(pre); // not allowed: select the text, so that the user can copy it
     }
   });
 }
 
-/** What is shown, as the part of the address behind the page. */
+/** Return the selection as the fragment of the address. */
 function address() {
   const parts = [["a", state.a?.name], ["b", state.b?.name]].filter(([, name]) => name);
   if (state.to - state.from < end) parts.push(["x", `${state.from.toFixed(2)}-${state.to.toFixed(2)}`]);
@@ -490,5 +490,5 @@ fillQuantities();
 for (const id of ["table", "plane", "cdf"]) bindCommand($(`${id}-command`), () => data.command);
 if (readAddress()) $("series").scrollIntoView();
 else if (runs.length) show(runs[0]);
-// For the console, and for tests.
+// For the browser's console and for tests.
 window.explore = { data, state, seriesOf, charts: () => cells.map((cell) => cell.chart).filter(Boolean) };

@@ -1,9 +1,9 @@
-// The plane of throughput and delay on the page to explore: an SVG. It uses what explore.js has; explore.html.j2 puts both
+// The plane of throughput and delay in explore.html: an SVG. It uses functions of explore.js; explore.html.j2 puts both
 // into one function.
 const pointOf = (run) => (run.numbers[1] === null || run.numbers[0] === null ? null : [run.numbers[1], run.numbers[0]]);
 const meanOf = (scheme) => (scheme.numbers[0] && scheme.numbers[1] ? [scheme.numbers[1][0], scheme.numbers[0][0]] : null);
 
-/** A circle of one standard deviation around the mean of points, as the polygon that their covariance makes of it. */
+/** Return the ellipse of one standard deviation around the mean of points, as a polygon. */
 function ellipse(points) {
   const count = points.length;
   const [mx, my] = [0, 1].map((axis) => points.reduce((sum, point) => sum + point[axis], 0) / count);
@@ -68,7 +68,7 @@ function wholeView(all, delays, log) {
   return { x0, x1, y0: 0, y1: 1.08 * Math.max(...all.map((point) => point[1])) || 1 };
 }
 
-/** A marker; `entity` is what a click opens, null of what was published. */
+/** Draw a marker; a click opens `entity`, which is null for published results. */
 function mark(scheme, [x, y], size, entity, point, opacity, hollow = false) {
   const paint = color(scheme.colors);
   const filled = scheme.mark.filled && !hollow;
@@ -95,7 +95,7 @@ function mark(scheme, [x, y], size, entity, point, opacity, hollow = false) {
   return element;
 }
 
-/** A rectangle that is drawn with the mouse is what is shown next. */
+/** Zoom to a rectangle that the user draws with the mouse. */
 function planeZoom({ svg, at, inner }) {
   let start = null;
   const box = drawn("rect", { class: "box", width: 0, height: 0 });

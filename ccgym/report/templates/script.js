@@ -1,4 +1,4 @@
-// Figures are compressed in the page.
+// Decompress the figures of the page.
 for (const image of document.querySelectorAll("img[data-packed]")) {
   const bytes = Uint8Array.from(atob(image.dataset.packed), (one) => one.charCodeAt(0));
   const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
@@ -7,8 +7,8 @@ for (const image of document.querySelectorAll("img[data-packed]")) {
   });
 }
 
-// Columns that say which direction is better, and all of a sortable table, sort by a click on their heading: the best or
-// the smallest first, then the other way round.
+// Columns with a better direction, and all columns of a sortable table, sort by a click on their heading: first the best
+// or the smallest value, after a second click the reverse.
 for (const head of document.querySelectorAll("th[data-better], table.sortable th")) {
   const body = head.closest("table").tBodies[0];
   const column = head.cellIndex;
@@ -27,7 +27,7 @@ for (const head of document.querySelectorAll("th[data-better], table.sortable th
     head.setAttribute("aria-sort", sign < 0 ? "descending" : "ascending");
     const rows = [...body.rows].map((row) => row.cells[column]).sort((a, b) => {
       if (key(a) === null && key(b) === null) return head.dataset.better ? 0 : sign * compare(a, b);
-      // What has no number comes last.
+      // Cells without a number are last.
       if (key(a) === null || key(b) === null) return key(a) === null ? 1 : -1;
       return sign * (key(a) - key(b));
     });

@@ -1,10 +1,10 @@
-"""The algorithms but for PPO, which is :mod:`ccgym.training.ppo`, and the settings of all.
+"""All algorithms except PPO, which is in :mod:`ccgym.training.ppo`, and the settings of all algorithms.
 
 =================  =============================================================================================
-``config``         the settings of all of them; does not import torch
-``dagger``         an expert labels the states that the learner comes into, and a network or a tree imitates it
-``cross_entropy``  the best episodes of a group are imitated, and for a while an expert, too
-``supervised``     what they share that imitate, and all that train networks
-``imitation``      what the two share that learn from labels in rounds
+``config``         the settings of all algorithms; does not import torch
+``dagger``         an expert labels the states that the learner visits, and a network or a tree imitates it
+``cross_entropy``  imitation of the best episodes of a group and, for some time, of an expert
+``supervised``     base of algorithms that imitate, and parts of all that train networks
+``imitation``      base of the algorithms that learn from labels in rounds
 =================  =============================================================================================
 """

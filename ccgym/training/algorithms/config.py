@@ -1,6 +1,6 @@
 """The settings of every algorithm: the section ``algorithm`` of a configuration, by its ``name``.
 
-The learners themselves are in the files next to this one, which import torch; this one does not.
+The learners are in the files next to this one, which import torch; this file does not.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from ccgym.errors import ConfigError
 
 
 class Linear(Strict):
-    """A value that moves in a straight line from the first step to the last."""
+    """A value that changes linearly from the first step to the last."""
 
     linear: tuple[float, float]
-    """At the first step and at the last."""
+    """Values at the first step and at the last step."""
 
 
 class Cosine(Strict):
-    """A value that moves along half a cosine from the first step to the last: slowly, fast, slowly."""
+    """A value that follows half a cosine from the first step to the last: slow, fast, slow."""
 
     cosine: tuple[float, float]
-    """At the first step and at the last."""
+    """Values at the first step and at the last step."""
 
 
 Schedule: TypeAlias = float | Linear | Cosine
@@ -41,16 +41,16 @@ Widths: TypeAlias = tuple[Annotated[int, Field(ge=1, le=65536)], ...]
 
 
 class Layers(Strict):
-    """Widths of the hidden layers; one list means the same for both networks, which share nothing."""
+    """Widths of the hidden layers; one list applies to both networks, which share no layers."""
 
     pi: Widths = (64, 64)
-    """Policy."""
+    """Layers of the policy."""
     vf: Widths = (64, 64)
-    """Value function."""
+    """Layers of the value function."""
 
 
 LayersField: TypeAlias = Annotated[Layers, BeforeValidator(_layers)]
-"""Layers as users write them: one list, or ``{pi: […], vf: […]}``."""
+"""Layers as written by users: one list, or ``{pi: […], vf: […]}``."""
 
 
 class Lstm(Strict):
@@ -59,35 +59,35 @@ class Lstm(Strict):
     hidden_size: int = Field(default=64, ge=1, le=4096)
     """Units per layer."""
     layers: int = Field(default=1, ge=1, le=8)
-    """Layers."""
+    """Number of layers."""
     critic: Literal["own", "shared", "none"] = "own"
-    """Whether the value function has an LSTM of its own, shares the policy's, or has none."""
+    """Whether the value function has its own LSTM, shares the LSTM of the policy, or has none."""
 
 
 class Normalize(Strict):
     """Running normalization by mean and variance (SB3's ``VecNormalize``); frozen during evaluation."""
 
     observation: bool = False
-    """Whether the policy sees normalized features."""
+    """Whether the policy's features are normalized."""
     reward: bool = False
     """Whether rewards are divided by the standard deviation of the return."""
     clip_observation: float = Field(default=10.0, gt=0)
-    """Limit of normalized features, both ways."""
+    """Limit of the absolute value of normalized features."""
     clip_reward: float = Field(default=10.0, gt=0)
-    """Limit of normalized rewards, both ways."""
+    """Limit of the absolute value of normalized rewards."""
 
 
 class AlgorithmBase(Strict):
-    """What every algorithm has."""
+    """Settings of every algorithm."""
 
     name: str
-    """Which one; each class narrows it to its own."""
+    """Name of the algorithm; each subclass allows its own names."""
     n_envs: int = Field(default=64, ge=1, le=4096)
     """Environments side by side."""
     n_steps: int = Field(default=128, ge=1, le=1_000_000)
     """Steps of each between two updates."""
 
-    # --- What the rest of a training asks of any algorithm -----------------------------------------------------------
+    # --- Properties of every algorithm that the rest of a training uses ----------------------------------------------
 
     @property
     def memory(self) -> Lstm | None:
@@ -96,22 +96,22 @@ class AlgorithmBase(Strict):
 
     @property
     def normalization(self) -> Normalize:
-        """Running normalization."""
+        """Settings of running normalization."""
         return getattr(self, "normalize", Normalize())
 
     @property
     def discount(self) -> float:
-        """Per step; of use to the normalizer of rewards."""
+        """Discount per step, for the normalizer of rewards."""
         return getattr(self, "gamma", 0.99)
 
     @property
     def privileged(self) -> bool:
-        """Whether the value function sees the ground truth about the path."""
+        """Whether the value function has the ground truth about the path as input."""
         return getattr(self, "critic", "same") == "privileged"
 
 
 class NetworkAlgorithm(AlgorithmBase):
-    """What the algorithms have that train a network."""
+    """Settings of all algorithms that train a network."""
 
     learning_rate: Schedule = 3e-4
     """The optimizer's step size."""
@@ -120,7 +120,7 @@ class NetworkAlgorithm(AlgorithmBase):
     net_arch: LayersField = Layers()
     """Hidden layers."""
     activation: Literal["tanh", "relu", "elu", "silu"] = "tanh"
-    """Between the layers."""
+    """Activation between the layers."""
 
 
 class ActorCritic(NetworkAlgorithm):
@@ -133,14 +133,14 @@ class ActorCritic(NetworkAlgorithm):
     vf_coef: float = Field(default=0.5, ge=0)
     """Weight of the value loss."""
     critic: Literal["same", "privileged"] = "same"
-    """What the value function sees: the same as the policy, or the ground truth about the path as well
-    (:mod:`ccgym.training.privileged_critic`). The policy that is exported is the same either way."""
+    """Inputs of the value function: the same as the policy's, or also the ground truth about the path
+    (:mod:`ccgym.training.privileged_critic`). The exported policy has the same inputs in both cases."""
     ortho_init: bool = True
-    """Orthogonal initial weights."""
+    """Whether initial weights are orthogonal."""
     log_std_init: float = 0.0
     """Logarithm of the initial standard deviation of a continuous action."""
     adam_epsilon: float = Field(default=1e-5, gt=0)
-    """Adam's epsilon; of no effect with another optimizer."""
+    """Adam's epsilon; without effect for other optimizers."""
     normalize: Normalize = Normalize()
     """Running normalization."""
 
@@ -150,7 +150,7 @@ class ActorCritic(NetworkAlgorithm):
             raise ConfigError(
                 "options-conflict",
                 "critic: privileged with " + ("normalize.observation" if self.memory is None else self.name),
-                expected="a policy without memory, and features that are not normalized by running statistics",
+                expected="a policy without memory, and features without running normalization",
                 hint="write critic: same",
             )
         return self
@@ -166,20 +166,20 @@ class PpoConfig(ActorCritic):
     n_epochs: int = Field(default=4, ge=1, le=1000)
     """Passes over the samples per update."""
     gae_lambda: float = Field(default=0.95, ge=0, le=1)
-    """Bias against variance of the advantage."""
+    """λ of generalized advantage estimation: smaller values mean less variance and more bias."""
     clip_range: Schedule = 0.2
-    """Limit of the probability ratio."""
+    """Max distance of the probability ratio from 1."""
     clip_range_vf: Schedule | None = None
-    """Limit of the value function's change; none by default. In units of the reward."""
+    """Max change of the value function, in units of the reward; no limit by default."""
     normalize_advantage: bool = True
     """Whether advantages are standardized per batch."""
     target_kl: float | None = Field(default=None, gt=0)
-    """Divergence at which an update stops early."""
+    """KL divergence at which an update stops early."""
     lstm: Lstm = Lstm()
-    """The recurrent part; of no effect with ``ppo``."""
+    """The recurrent part; without effect for ``ppo``."""
     gradient_threads: int = Field(default=1, ge=1, le=256)
-    """Threads that share the gradient of a batch, in equal parts. Sums of floats depend on it, so it is part of what a
-    seed reproduces; of no effect with ``recurrent_ppo`` and on a GPU."""
+    """Threads that compute the gradient of a batch, in equal parts. Sums of floats depend on this number: a seed gives
+    equal results only with the same number. Without effect for ``recurrent_ppo`` and on a GPU."""
 
     @model_validator(mode="after")
     def _batches(self) -> PpoConfig:
@@ -190,7 +190,7 @@ class PpoConfig(ActorCritic):
                 f"batch_size {self.batch_size} does not divide the {samples} samples of an update "
                 f"(n_envs {self.n_envs} × n_steps {self.n_steps})",
                 expected="equal batches",
-                hint=f"batch_size {_nearest_divisor(samples, self.batch_size)} would do",
+                hint=f"use for example batch_size {_nearest_divisor(samples, self.batch_size)}",
             )
         return self
 
@@ -201,7 +201,7 @@ def _nearest_divisor(number: int, wanted: int) -> int:
 
 
 class A2cConfig(ActorCritic):
-    """A2C, with Stable-Baselines3's names: one gradient step per update, on all of its samples."""
+    """A2C, with Stable-Baselines3's names: one gradient step per update, on all samples of the update."""
 
     name: Literal["a2c"] = "a2c"
     """SB3's A2C."""
@@ -210,62 +210,62 @@ class A2cConfig(ActorCritic):
     learning_rate: Schedule = 7e-4
     """The optimizer's step size."""
     gae_lambda: float = Field(default=1.0, ge=0, le=1)
-    """Bias against variance of the advantage; 1: the plain return."""
+    """λ of generalized advantage estimation; 1: the plain return."""
     normalize_advantage: bool = False
     """Whether advantages are standardized per update."""
     use_rms_prop: bool = True
-    """RMSProp as TensorFlow has it, which A2C was published with, or else Adam."""
+    """Whether to use TensorFlow's RMSProp, as in the publication of A2C; otherwise Adam."""
     rms_prop_eps: float = Field(default=1e-5, gt=0)
     """RMSProp's epsilon."""
 
 
 class Perturbation(Strict):
-    """Now and then a random action replaces the learner's for a while, and the expert shows how to recover."""
+    """Random actions that sometimes replace the learner's, so that the expert's labels show how to recover."""
 
     every: int = Field(default=300, ge=1)
-    """Decisions from one perturbation to the next, on average."""
+    """Mean number of decisions from one perturbation to the next."""
     decisions: int = Field(default=4, ge=1)
-    """Maximum length of one in decisions, all with the same action drawn at random."""
+    """Max length of a perturbation in decisions; all of them have the same random action."""
 
 
 class Prefix(Strict):
-    """More training on the first decisions of episodes: they are few, unlike all later ones, and cost most if wrong."""
+    """More training on the first decisions of episodes: they are few and different, and errors in them cost most."""
 
     decisions: int = Field(default=50, ge=1)
-    """How many of each episode."""
+    """Number of decisions of each episode."""
     passes: int = Field(default=1, ge=1)
-    """Passes over them for each pass over whole episodes."""
+    """Passes over these decisions for each pass over whole episodes."""
 
 
 class ImitationConfig(AlgorithmBase):
-    """What the algorithms share that learn from labels in rounds: ``n_steps`` decisions in every environment, then a
-    fit to all that is held."""
+    """Settings of algorithms that learn from labels in rounds: ``n_steps`` decisions in every environment, then a fit
+    to the whole buffer."""
 
     n_envs: int = Field(default=30, ge=1, le=4096)
     """Environments side by side."""
     n_steps: int = Field(default=1000, ge=1, le=1_000_000)
-    """Decisions of each environment in a round; the length of an episode suits best."""
+    """Decisions of each environment in a round; best is the length of an episode."""
     expert_rounds: int = Field(default=1, ge=0)
-    """Rounds at the beginning in which the expert acts."""
+    """Number of first rounds in which the expert acts."""
     beta: float = Field(default=0.0, ge=0, le=1)
-    """DAgger's β: fraction of decisions that the expert takes in the first round after those; multiplied by itself once
-    more in each later round."""
+    """DAgger's β: the fraction of decisions that the expert takes is β in the first round after these, β² in the next
+    round, and so on."""
     perturbation: Perturbation | None = None
-    """Random actions now and then; none by default."""
+    """Occasional random actions; none by default."""
     buffer_size: int = Field(default=3_000_000, ge=1)
-    """Labeled decisions that are held; the oldest episodes give way."""
+    """Max labeled decisions in the buffer; the oldest episodes are dropped."""
 
 
 class Soft(Strict):
-    """Part of the loss is the cross-entropy to a soft target: the softmax of minus the distances of the actions'
-    results from the expert's target, standardized over the actions of the decision (Muses)."""
+    """A part of the loss that is the cross-entropy to a soft target: the softmax of the negative distances between the
+    actions' results and the expert's target, standardized over the actions of the decision (Muses)."""
 
     weight: float = Field(default=0.1, gt=0, le=1)
-    """Of the soft target in the loss; the label itself has the rest."""
+    """Weight of the soft target in the loss; the label has the rest."""
 
 
 class DaggerConfig(ImitationConfig, NetworkAlgorithm):
-    """DAgger of a network, which is fitted in passes over all that is held."""
+    """DAgger with a network, which is fitted in passes over the whole buffer."""
 
     name: Literal["dagger"] = "dagger"
     """Dataset aggregation."""
@@ -282,13 +282,13 @@ class DaggerConfig(ImitationConfig, NetworkAlgorithm):
     batch_size: int = Field(default=30, ge=1)
     """Episodes side by side in a gradient step."""
     sequence_length: int = Field(default=1000, ge=1)
-    """Decisions that gradients go back through."""
+    """Number of decisions of backpropagation through time."""
     n_epochs: int = Field(default=50, ge=1, le=10_000)
-    """Maximum number of passes per round over all that is held."""
+    """Max passes per round over the whole buffer."""
     tolerance: float = Field(default=0.001, ge=0)
-    """A round's passes end once the loss has not fallen by this much …"""
+    """Min decrease of the loss: passes end after ``patience`` passes without it."""
     patience: int = Field(default=10, ge=0)
-    """… for this many passes; 0: never."""
+    """Number of passes without a decrease by ``tolerance`` after which the round ends; 0: no early end."""
     weight_decay: float = Field(default=1e-4, ge=0)
     """Weight in the loss of half the sum of squared weights."""
     adam_epsilon: float = Field(default=1e-8, gt=0)
@@ -296,54 +296,54 @@ class DaggerConfig(ImitationConfig, NetworkAlgorithm):
 
 
 class DistillConfig(ImitationConfig):
-    """DAgger of a decision tree, which CART grows again after each round. With an expert of kind ``policy`` the tree is
-    what is left of that policy."""
+    """DAgger with a decision tree, which CART grows again after each round. With an expert of kind ``policy``, this
+    distills that policy into a tree."""
 
     name: Literal["distill"] = "distill"
     """Distillation into a tree."""
     max_depth: int = Field(default=32, ge=1, le=64)
-    """Comparisons of a decision at the most."""
+    """Max comparisons of a decision."""
     max_leaves: int | None = Field(default=None, ge=2, le=100_000)
-    """Leaves at the most, the best splits first; no limit by default."""
+    """Max number of leaves, the best splits first; no limit by default."""
     min_leaf: int = Field(default=75, ge=1)
-    """Labeled decisions that a leaf stands for at least."""
+    """Min labeled decisions of a leaf."""
     min_split: int = Field(default=150, ge=2)
-    """Labeled decisions of a node at least for it to be split."""
+    """Min labeled decisions of a node that is split."""
 
 
 class Imitation(Strict):
-    """How much the agent's expert counts, compared with the elites: weight · decay^⌊updates / every⌋."""
+    """Weight of the agent's expert relative to the elites: weight · decay^⌊updates / every⌋."""
 
     weight: float = Field(default=1.0, gt=0)
-    """Of the expert's cross-entropy at first; that of the elites has 1."""
+    """Initial weight of the expert's cross-entropy; the cross-entropy of the elites has weight 1."""
     decay: float = Field(default=0.9, gt=0, le=1)
-    """Factor of the weight …"""
+    """Factor of the weight after each ``every`` updates."""
     every: int = Field(default=10, ge=1)
-    """… after this many updates."""
+    """Number of updates between two reductions of the weight."""
     min_weight: float = Field(default=0.001, ge=0)
-    """Below this weight the expert is not asked."""
+    """Below this weight, the expert is not used."""
 
     def at(self, update: int) -> float:
-        """The weight in an update, counted from 0; 0 once it is below ``min_weight``."""
+        """Return the weight in an update, counted from 0; 0 if it is below ``min_weight``."""
         weight = self.weight * self.decay ** (update // self.every)
         return weight if weight >= self.min_weight else 0.0
 
 
 class CrossEntropyConfig(NetworkAlgorithm):
-    """The cross-entropy method. An update begins ``n_envs`` episodes, and ends with passes over the elites."""
+    """The cross-entropy method. An update starts ``n_envs`` episodes, and ends with passes over the elites."""
 
     name: Literal["cross_entropy"] = "cross_entropy"
-    """Elite episodes."""
+    """The cross-entropy method."""
     n_envs: int = Field(default=256, ge=2, le=4096)
     """Episodes per update, side by side."""
     n_steps: int = Field(default=100, ge=1, le=1_000_000)
-    """Decisions of each; the length of the environment's episodes suits best. Shorter ones count up to their end."""
+    """Decisions of each episode; best is the environment's episode length. Shorter episodes count until their end."""
     group_size: int = Field(default=16, ge=2, le=4096)
-    """Episodes that share path and seed, and are compared."""
+    """Number of episodes that have the same path and seed, and are compared."""
     elite_percentile: float = Field(default=70.0, ge=0, lt=100)
-    """Elites reach this percentile of their group's returns."""
+    """Elites are episodes whose return reaches this percentile of their group."""
     elite_updates: int = Field(default=1, ge=1, le=1000)
-    """Updates whose elites are imitated: 1 is the present one's alone."""
+    """Number of updates whose elites are imitated; 1: only the current update."""
     imitation: Imitation | None = None
     """Imitation of ``agent.expert``; none by default."""
     learning_rate: Schedule = 3e-3
@@ -355,8 +355,8 @@ class CrossEntropyConfig(NetworkAlgorithm):
     lstm: Lstm | None = Lstm(critic="none")
     """The recurrent part."""
     temperature: Schedule = 1.0
-    """What the scores of actions are divided by before one is drawn. What is deployed takes the most likely action and
-    draws nothing; a temperature that falls leads there, and shows what only worked by chance."""
+    """Divisor of the scores of actions before one is drawn. The deployed policy takes the most likely action without a
+    draw; a falling temperature approaches this, and shows what worked only by chance."""
     batch_size: int = Field(default=64, ge=1)
     """Episodes side by side in a gradient step."""
     n_epochs: int = Field(default=8, ge=1, le=1000)
@@ -373,7 +373,7 @@ class CrossEntropyConfig(NetworkAlgorithm):
                 "not-divisible",
                 f"n_envs {self.n_envs} with group_size {self.group_size}",
                 expected="whole groups",
-                hint=f"n_envs {max(1, round(self.n_envs / self.group_size)) * self.group_size} would do",
+                hint=f"use for example n_envs {max(1, round(self.n_envs / self.group_size)) * self.group_size}",
             )
         return self
 
@@ -382,7 +382,7 @@ AnyAlgorithm: TypeAlias = PpoConfig | A2cConfig | DaggerConfig | DistillConfig |
 
 
 _GONE = (("use_sde", False), ("sde_sample_freq", -1))
-"""Settings of earlier versions with the values that change nothing, as older run directories spell them out."""
+"""Settings of earlier versions with the values that have no effect, as older run directories contain them."""
 
 
 def _named(value: object) -> object:
@@ -392,4 +392,4 @@ def _named(value: object) -> object:
 
 
 AlgorithmField: TypeAlias = Annotated[AnyAlgorithm, Field(discriminator="name"), BeforeValidator(_named)]
-"""The section ``algorithm``; PPO where it names none."""
+"""The section ``algorithm``; PPO if it has no name."""

@@ -1,8 +1,8 @@
-"""The cross-entropy method: the best episodes of a group are imitated, and for a while an expert, too.
+"""The cross-entropy method: the policy imitates the best episodes of a group and, for some time, an expert.
 
-Reuven Rubinstein's method with a network for the distribution: act, keep the best, move toward them. The returns of
-different links do not compare, so the episodes of a group share the path *and* the seed of the simulator; what makes
-one better than another is what was done in it.
+Reuven Rubinstein's method with a network for the distribution: act, keep the best episodes, move toward them. Returns
+on different links are not comparable, so the episodes of a group have the same path *and* the same seed of the
+simulator: only the actions make one episode better than another.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ class Elites:
     observations: Floats
     """(decisions, episodes, features)."""
     actions: Indices
-    """(decisions, episodes): what was done; -1 after an episode's end."""
+    """(decisions, episodes): the taken actions; -1 after an episode's end."""
     labels: Indices
-    """(decisions, episodes): what the expert would have done; -1 where it does not know, or was not asked."""
+    """(decisions, episodes): the expert's actions; -1 if the expert has none, or was not used."""
 
     @property
     def count(self) -> int:
-        """Episodes."""
+        """Number of episodes."""
         return int(self.actions.shape[1])
 
 
 def choose_elites(returns: npt.NDArray[np.float64], group_size: int, percentile: float) -> Indices:
-    """Which episodes are imitated: in each group, those whose return reaches the group's percentile.
+    """Return the episodes to imitate: in each group, the episodes whose return reaches the group's percentile.
 
-    A group whose episodes are all equally good says nothing about what to do, and has no elites.
+    A group whose episodes all have the same return has no elites: nothing can be learned from it.
 
     Args:
-        returns: (episodes,), group after group.
-        group_size: Episodes of a group.
+        returns: Returns, (episodes,), group after group.
+        group_size: Number of episodes of a group.
         percentile: 0 … 100, by numpy's linear interpolation.
 
     Returns:
-        Positions of the elites, ascending.
+        Indices of the elites, ascending.
     """
     groups = returns.reshape(-1, group_size)
     threshold = np.percentile(groups, percentile, axis=1, keepdims=True)
@@ -69,9 +69,9 @@ class CrossEntropyLearner(SupervisedLearner):
     """The cross-entropy method on groups of episodes.
 
     Args:
-        config: Its settings.
-        env: What it learns in; ``env.labels()`` is what the expert would do, if one is imitated.
-        device: Where the networks are.
+        config: Settings of the algorithm.
+        env: The training environments; ``env.labels()`` returns the expert's actions, if an expert is imitated.
+        device: Device of the networks.
 
     Raises:
         ConfigError: Actions are not discrete.
@@ -85,18 +85,18 @@ class CrossEntropyLearner(SupervisedLearner):
                 "agent-unsuitable",
                 "actions that are real numbers",
                 where="agent.action.map",
-                expected="discrete or gain_on_estimate: the cross-entropy method chooses among listed actions",
-                hint="algorithm.name: ppo learns such actions",
+                expected="discrete or gain_on_estimate: the cross-entropy method chooses from a list of actions",
+                hint="use algorithm.name: ppo for such actions",
             )
         super().__init__(config, env, device, eps=config.adam_epsilon)
         self.temperature = FloatSchedule(schedule(config.temperature))
-        """By the fraction of the run that remains."""
+        """Temperature by the remaining fraction of the run."""
         self.updates = 0
-        """How many are done."""
+        """Number of finished updates."""
         self.elites: list[Elites] = []
-        """Of the latest updates, the oldest first."""
+        """Elites of the latest updates, the oldest first."""
         self.collected: dict[str, float] = {}
-        """What the latest rollout was like, for the log."""
+        """Statistics of the latest rollout, for the log."""
 
     # --- Acting -------------------------------------------------------------------------------------------------------
 
@@ -137,17 +137,17 @@ class CrossEntropyLearner(SupervisedLearner):
         return True
 
     def _draw(self, seen: Floats, starts: npt.NDArray[np.bool_]) -> Indices:
-        """Actions, drawn from torch's global generator."""
+        """Return actions, drawn from torch's global generator."""
         scores = self.actor.scores(seen, starts) / self.temperature(self._current_progress_remaining)
         drawn: Indices = torch.multinomial(torch.softmax(scores, -1), 1).squeeze(-1).cpu().numpy()
         return drawn
 
     def _begin(self, env: VecEnv) -> Any:
-        """Begin an episode in every environment: the same in all of a group. Seeds come from numpy's global generator,
-        which checkpoints hold."""
+        """Begin an episode in every environment, the same episode for all environments of a group. Seeds come from
+        numpy's global generator, which is part of checkpoints."""
         size = self.config.group_size
         seeds = np.random.randint(0, 2**32, env.num_envs // size, dtype=np.uint64)  # noqa: NPY002
-        # SB3's seed() takes one number and counts on from it; these are to repeat.
+        # SB3's seed() accepts one number and counts up from it; here, seeds must repeat.
         env.unwrapped._seeds = [int(seed) for seed in np.repeat(seeds, size)]
         return env.reset()
 
@@ -155,7 +155,7 @@ class CrossEntropyLearner(SupervisedLearner):
 
     @override
     def train(self) -> None:
-        """Fit the policy to the elites' actions, and to the expert's in the same states."""
+        """Fit the policy to the elites' actions, and to the expert's actions in the same states."""
         self._update_learning_rate(self.policy.optimizer)
         imitation = self.config.imitation
         weight = 0.0 if imitation is None else imitation.at(self.updates)
@@ -170,7 +170,7 @@ class CrossEntropyLearner(SupervisedLearner):
             log(f"cross_entropy/{name}", value)
 
     def _fit(self, expert_weight: float) -> dict[str, float]:
-        """Passes over the elites; means over the last pass."""
+        """Make passes over the elites; return means over the last pass."""
         config, policy = self.config, self.policy
         kept = [elites for elites in self.elites if elites.count]
         if not kept:
@@ -211,7 +211,7 @@ class CrossEntropyLearner(SupervisedLearner):
 
     @override
     def extra_state(self) -> dict[str, Any]:
-        """How many updates are done, and the elites of earlier ones."""
+        """Return the number of finished updates, and the elites of earlier updates."""
         earlier = self.config.elite_updates - 1
         kept = self.elites[-earlier:] if earlier else []
         return {**super().extra_state(), "updates": self.updates, "elites": [vars(elites) for elites in kept]}
@@ -224,7 +224,7 @@ class CrossEntropyLearner(SupervisedLearner):
 
 
 def _indices(labels: Floats) -> Indices:
-    """Labels as indices; -1 where there is none."""
+    """Return labels as indices; -1 for missing labels."""
     return np.where(np.isnan(labels), -1, labels).astype(np.int64)
 
 
@@ -233,6 +233,6 @@ def _mean(values: torch.Tensor, where: torch.Tensor) -> torch.Tensor:
 
 
 def _cross_entropy(logarithms: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
-    """Mean over the decisions whose action is known (not -1); 0 if none is."""
+    """Return the mean over the decisions with a known action (not -1); 0 if there are none."""
     total = nn.functional.nll_loss(logarithms.flatten(0, 1), actions.flatten(), ignore_index=-1, reduction="sum")
     return total / (actions >= 0).sum().clamp(min=1)

@@ -1,13 +1,13 @@
-"""DAgger: the learner acts, an expert labels each state with what should have been done, the learner imitates it
-(:mod:`ccgym.training.algorithms.imitation`). After each round all that was labeled so far is fitted again.
+"""DAgger: the learner acts, an expert labels each state with the right action, the learner imitates the expert
+(:mod:`ccgym.training.algorithms.imitation`). After each round, the policy is fitted to all labels so far.
 
-A recurrent policy reads an episode from the beginning with an empty memory, as it does when it acts, so that what its
-memory has become late in an episode is trained too. Gradients go back through ``sequence_length`` decisions at a time;
-memory is carried over such borders, gradients are not.
+A recurrent policy reads an episode from the beginning with an empty memory, as it does when it acts, so that its memory
+late in an episode is trained, too. Gradients go back through ``sequence_length`` decisions; memory continues across
+such borders, gradients do not.
 
-CART grows a tree in place of a network. An expert of kind ``policy``, such as an exported LSTM, makes it a distillation
-(Bastani, Pu and Solar-Lezama, *Verifiable reinforcement learning via policy extraction*, NeurIPS 2018, without its
-weights). The tree is scikit-learn's, by Gini impurity, of all decisions that are held.
+Instead of a network, CART can grow a tree. With an expert of kind ``policy``, such as an exported LSTM, this is a
+distillation (Bastani, Pu and Solar-Lezama, *Verifiable reinforcement learning via policy extraction*, NeurIPS 2018,
+without its weights). The tree is scikit-learn's, by Gini impurity, from all decisions in the buffer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class DaggerLearner(ImitationLearner):
-    """DAgger on episodes side by side.
+    """DAgger on parallel episodes.
 
     Args:
         config: Its settings.
@@ -53,12 +53,12 @@ class DaggerLearner(ImitationLearner):
                 f"actions {self.action_space}",
                 where="algorithm.soft",
                 expected="an agent whose actions are a list of operations",
-                hint="leave algorithm.soft away",
+                hint="remove algorithm.soft",
             )
 
     @override
     def train(self) -> None:
-        """Fit the policy to all that is held."""
+        """Fit the policy to the whole buffer."""
         self._update_learning_rate(self.policy.optimizer)
         fit = fit_sequences(self.policy, self.buffer.episodes, self.config, self._prefixes())
         self._n_updates += fit.gradient_steps
@@ -87,9 +87,9 @@ class Fit:
     """The outcome of :func:`fit_sequences`."""
 
     losses: tuple[float, ...]
-    """Mean loss per weight of each pass."""
+    """Mean loss (per unit of weight) of each pass."""
     agreement: float
-    """Of the last pass: fraction of the discrete actions that were the most likely ones, by weight; NaN for others."""
+    """Weighted fraction of discrete actions in the last pass that were the most likely ones; NaN for other actions."""
     gradient_steps: int
 
 
@@ -98,16 +98,16 @@ def fit_sequences(
 ) -> Fit:
     """Move a policy toward the episodes' actions with ``policy.optimizer``.
 
-    The loss of a decision is the cross-entropy of a discrete action, which may be given by probabilities, or the
-    squared error of the mean of others, times its weight; that of a batch is their sum over the sum of the weights. The
-    order is drawn from torch's global generator.
+    The loss of a decision is the cross-entropy of a discrete action, which may be given by probabilities, or else the
+    squared error of the mean, times the weight of the decision. The loss of a batch is the sum of these over the sum of
+    the weights. The order is drawn from torch's global generator.
 
     Args:
-        policy: SB3's policy, recurrent or not. Only what leads to actions is trained.
-        episodes: What to imitate.
+        policy: SB3's policy, recurrent or not. Only the parts that lead to actions are trained.
+        episodes: Episodes to imitate.
         config: ``n_epochs``, ``batch_size``, ``sequence_length``, ``max_grad_norm``, ``tolerance`` and ``patience``.
-        also: More of them, in batches of their own between the others. They count in what is fitted, not in what is
-            reported.
+        also: More episodes, in separate batches between the other batches. They are fitted, but not part of the
+            reported numbers.
     """
     losses: list[float] = []
     agreement, steps, best, waited = math.nan, 0, math.inf, 0
@@ -128,7 +128,7 @@ def fit_sequences(
 
 
 def _batches(episodes: Sequence[Episode], also: Sequence[Episode], size: int) -> list[tuple[bool, list[Episode]]]:
-    """All of both in batches, in random order; true marks those of ``episodes``."""
+    """Return all episodes in batches, in random order; True marks batches of ``episodes``."""
     made = []
     for counted, group in ((True, episodes), (False, also)):
         order = torch.randperm(len(group)).tolist() if group else []
@@ -138,7 +138,7 @@ def _batches(episodes: Sequence[Episode], also: Sequence[Episode], size: int) ->
 
 
 def _fit_batch(policy: ActorCriticPolicy, batch: Sequence[Episode], config: DaggerConfig, sums: torch.Tensor) -> int:
-    """One gradient step per piece of the batch; adds loss, agreement and weight to ``sums``."""
+    """Make one gradient step per piece of the batch; add loss, agreement and weight to ``sums``."""
     device = policy.device
     longest = max(map(len, batch))
     memory: Memory | None = None
@@ -147,7 +147,7 @@ def _fit_batch(policy: ActorCriticPolicy, batch: Sequence[Episode], config: Dagg
         stop = min(start + config.sequence_length, longest)
         open_ones = [row for row, episode in enumerate(batch) if len(episode) > start]
         if len(open_ones) < len(batch):
-            # Episodes that have ended leave; the memories of the others move up.
+            # Episodes that have ended are removed; the memories of the other episodes move up.
             batch = [batch[row] for row in open_ones]
             if memory is not None:
                 memory = (memory[0][:, open_ones].contiguous(), memory[1][:, open_ones].contiguous())
@@ -170,7 +170,7 @@ def _fit_batch(policy: ActorCriticPolicy, batch: Sequence[Episode], config: Dagg
 
 
 def _piece(batch: Sequence[Episode], start: int, stop: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Decisions ``start`` to ``stop`` of episodes side by side: (decisions, episodes, …); weight 0 after an end."""
+    """Return decisions ``start`` to ``stop`` of episodes: (decisions, episodes, …); weight 0 after an end."""
     length = min(stop, max(map(len, batch))) - start
     made: list[torch.Tensor] = []
     for name in ("observations", "actions", "weights"):
@@ -185,7 +185,7 @@ def _piece(batch: Sequence[Episode], start: int, stop: int) -> tuple[torch.Tenso
 def _losses(
     policy: ActorCriticPolicy, output: torch.Tensor, actions: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Loss of each decision, and 1 where a discrete action is the most likely one."""
+    """Return the loss of each decision, and 1 if a discrete action is the most likely one."""
     if isinstance(policy.action_space, spaces.Discrete):
         each = nn.functional.cross_entropy(output.flatten(0, 1), actions.flatten(0, 1), reduction="none")
         labels = actions if actions.dim() == 2 else actions.argmax(-1)
@@ -195,12 +195,12 @@ def _losses(
 
 
 class DistillLearner(ImitationLearner):
-    """Distills the agent's expert into a tree.
+    """A learner that distills the agent's expert into a tree.
 
     Args:
         config: Its settings.
         env: What it learns in; ``env.labels()`` is what the expert would do.
-        device: Of no effect.
+        device: Without effect.
 
     Raises:
         ConfigError: The agent's actions are real numbers.
@@ -208,7 +208,7 @@ class DistillLearner(ImitationLearner):
 
     @override
     def train(self) -> None:
-        """Grow a tree from all that is held."""
+        """Grow a tree from the whole buffer."""
         from sklearn.tree import DecisionTreeClassifier
 
         log = self.logger.record

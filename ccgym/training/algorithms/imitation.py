@@ -1,7 +1,7 @@
-"""What the algorithms share that learn from labels in rounds: the learner acts, an expert labels each state.
+"""Base of algorithms that learn from labels in rounds: the learner acts, an expert labels each state.
 
-Ross, Gordon and Bagnell, AISTATS 2011: in the first round the expert acts, afterward the learner, so that labels are of
-the states that the learner comes into by its own mistakes. All that was labeled is kept, up to a number of decisions.
+Ross, Gordon and Bagnell, AISTATS 2011: in the first round the expert acts, afterward the learner, so that states after
+the learner's own mistakes get labels, too. All labels are kept, up to a number of decisions.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class ImitationLearner(SupervisedLearner):
 
     Args:
         config: Its settings.
-        env: What it learns in; ``env.labels()`` is what the expert would do.
-        device: Where the networks are.
+        env: The training environments; ``env.labels()`` returns the expert's actions.
+        device: Device of the networks.
         **optimizer: Arguments of Adam.
     """
 
@@ -38,7 +38,7 @@ class ImitationLearner(SupervisedLearner):
         super().__init__(config, env, device, **optimizer)
         self.buffer = EpisodeBuffer(config.buffer_size)
         self.open: list[Episode | None] = [None] * env.num_envs
-        """Episodes under way, as far as they have come."""
+        """The unfinished episodes so far."""
         self.rounds = 0
         self.noise = Noise(config, env.num_envs)
 
@@ -46,7 +46,7 @@ class ImitationLearner(SupervisedLearner):
 
     @override
     def collect_rollouts(self, env: VecEnv, callback: Any, rollout_buffer: Any, n_rollout_steps: int) -> bool:
-        """Act, ask the expert, and put the episodes that ended into the buffer."""
+        """Act, get the expert's labels, and put the episodes that ended into the buffer."""
         count = env.num_envs
         discrete = isinstance(self.action_space, spaces.Discrete)
         size = 1 if discrete else int(np.prod(self.action_space.shape or (1,)))
@@ -96,7 +96,7 @@ class ImitationLearner(SupervisedLearner):
         known: npt.NDArray[np.bool_],
         ended: npt.NDArray[np.bool_],
     ) -> None:
-        """Cut what was collected into episodes: those that ended go to the buffer, the rest waits for its end."""
+        """Split the collected steps into episodes: finished episodes go to the buffer, unfinished ones wait."""
         finished: list[Episode] = []
         for index in range(observations.shape[1]):
             first = 0
@@ -119,7 +119,7 @@ class ImitationLearner(SupervisedLearner):
 
     @override
     def extra_state(self) -> dict[str, Any]:
-        """The buffer, the episodes under way, and how far the rounds are."""
+        """Return the buffer, the unfinished episodes, and the progress of the rounds."""
         return {
             **super().extra_state(),
             "buffer": self.buffer.state(),
@@ -140,13 +140,13 @@ class ImitationLearner(SupervisedLearner):
 def softened(
     labels: npt.NDArray[np.int64], distances: npt.NDArray[np.float64], weight: float
 ) -> npt.NDArray[np.float32]:
-    """What to imitate as probabilities: the label with ``1 − weight``, and the softmax of minus the distances,
+    """Return target probabilities: the label with ``1 − weight``, and the softmax of the negative distances,
     standardized over the actions of a decision, with ``weight`` (Muses, ``dagger/dagger_leader.py``).
 
     Args:
         labels: (…) indices of actions.
-        distances: (…, actions), how far from the expert's target each action leads; NaN where nothing is known.
-        weight: Of the softmax.
+        distances: (…, actions), distance of each action's result from the expert's target; NaN if unknown.
+        weight: Weight of the softmax.
 
     Returns:
         (…, actions); each row sums to 1.
@@ -165,8 +165,8 @@ class Noise:
     """Random actions in some environments, for a few decisions each.
 
     Args:
-        config: How often and how long.
-        count: Environments.
+        config: Frequency and length of perturbations.
+        count: Number of environments.
     """
 
     def __init__(self, config: ImitationConfig, count: int) -> None:
@@ -175,7 +175,7 @@ class Noise:
         self._held: npt.NDArray[Any] | None = None
 
     def disturb(self, actions: npt.NDArray[Any], space: spaces.Space[Any]) -> None:
-        """Replace some of the actions, in place; draws from numpy's global generator, which checkpoints hold."""
+        """Replace some of the actions in place; draws from numpy's global generator, which is part of checkpoints."""
         settings = self._settings
         if settings is None:
             return
@@ -195,11 +195,11 @@ class Noise:
         self._left[busy] -= 1
 
     def state(self) -> dict[str, Any]:
-        """For a checkpoint."""
+        """Return the state for a checkpoint."""
         return {"left": self._left, "held": self._held}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what :meth:`state` gave."""
+        """Continue from the result of :meth:`state`."""
         self._left, self._held = state["left"], state["held"]
 
 
@@ -208,27 +208,27 @@ class Noise:
 
 @dataclass(frozen=True)
 class Episode:
-    """An episode, or the first decisions of one, with what should have been done in it."""
+    """An episode, or its first decisions, with the right actions."""
 
     observations: Floats
-    """(decisions, features), as the policy saw them."""
+    """(decisions, features), as the policy got them."""
     actions: npt.NDArray[Any]
-    """What to imitate: (decisions,) int64 of discrete actions, or (decisions, actions) float32, the probability of
-    each; (decisions, numbers) float32 of other actions."""
+    """Actions to imitate: (decisions,) int64 for discrete actions, or their probabilities, (decisions, actions)
+    float32; for other actions (decisions, numbers) float32."""
     weights: Floats
-    """(decisions,): how much each decision counts; 0 where nothing is known."""
+    """(decisions,): weight of each decision; 0 if the right action is unknown."""
 
     def __len__(self) -> int:
         return len(self.observations)
 
     def after(self, before: Episode | None) -> Episode:
-        """With the decisions before them."""
+        """Return the episode with the earlier decisions ``before`` in front."""
         if before is None:
             return self
         return Episode(*(np.concatenate([getattr(one, name) for one in (before, self)]) for name in vars(self)))
 
     def first(self, decisions: int) -> Episode:
-        """Its first decisions, without a copy."""
+        """Return the first decisions, without a copy."""
         return Episode(self.observations[:decisions], self.actions[:decisions], self.weights[:decisions])
 
 
@@ -236,20 +236,20 @@ _COLUMNS: Final = ("observations", "actions", "weights")
 
 
 class EpisodeBuffer:
-    """Episodes up to a number of decisions; the oldest give way.
+    """Episodes up to a number of decisions; the oldest are dropped.
 
     Args:
-        capacity: Decisions that are held.
+        capacity: Max number of decisions.
     """
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.episodes: list[Episode] = []
-        """All that are held, the oldest first."""
+        """All episodes in the buffer, the oldest first."""
 
     @property
     def decisions(self) -> int:
-        """How many are held."""
+        """Number of decisions in the buffer."""
         return sum(map(len, self.episodes))
 
     def add(self, episodes: Sequence[Episode]) -> None:
@@ -263,13 +263,13 @@ class EpisodeBuffer:
         del self.episodes[:gone]
 
     def state(self) -> dict[str, Any]:
-        """For a checkpoint: few large arrays."""
+        """Return the buffer as a few large arrays, for a checkpoint."""
         held = self.episodes
         columns = {name: np.concatenate([getattr(one, name) for one in held]) if held else None for name in _COLUMNS}
         return {"lengths": [len(one) for one in held], **columns}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Hold what :meth:`state` gave."""
+        """Restore the result of :meth:`state`."""
         ends = np.cumsum(state["lengths"])[:-1]
         self.episodes = []
         if state["lengths"]:

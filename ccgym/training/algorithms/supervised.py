@@ -1,8 +1,8 @@
-"""What the algorithms that imitate share: a learner in SB3's form whose updates are supervised learning; and what all
-share that train networks: schedules, and the arguments of SB3's policies.
+"""Base of the algorithms that imitate: a learner in SB3's form whose updates are supervised learning. Also, parts of
+all algorithms that train networks: schedules, and the arguments of SB3's policies.
 
-Its policy is SB3's, so evaluation, export, hashes and checkpoints need nothing new. It has no value function worth the
-name and no rollout buffer; a subclass says what a rollout collects and what is fitted to it.
+The policy is SB3's, so evaluation, export, hashes and checkpoints work without changes. The learner has no useful value
+function and no rollout buffer; a subclass defines what a rollout collects, and how the policy is fitted to it.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class SupervisedLearner(OnPolicyAlgorithm):
     """A learner without returns. Subclasses override ``collect_rollouts`` and ``train``.
 
     Args:
-        config: Its settings; ``memory`` says whether the policy is recurrent.
-        env: What it learns in.
-        device: Where the networks are.
+        config: Settings of the algorithm; the policy is recurrent if ``memory`` is set.
+        env: The training environments.
+        device: Device of the networks.
         **optimizer: Arguments of Adam.
     """
 
@@ -51,7 +51,7 @@ class SupervisedLearner(OnPolicyAlgorithm):
     }
 
     own: ClassVar[tuple[str, ...]] = ("actor", "config")
-    """Attributes that are no part of SB3's file."""
+    """Attributes that are not part of SB3's file."""
 
     def __init__(self, config: AlgorithmBase, env: VecEnv, device: str, **optimizer: Any) -> None:
         name, norm = "TreePolicy", 1.0
@@ -80,11 +80,11 @@ class SupervisedLearner(OnPolicyAlgorithm):
         )
         self.config: Any = config
         self.actor = SequenceActor(self.policy)
-        """Acts in the environments; its memory lasts from one rollout to the next."""
+        """Actor in the environments; its memory continues from one rollout to the next."""
 
     @override
     def _setup_model(self) -> None:
-        """The policy alone: what is collected goes elsewhere."""
+        """Create only the policy: rollouts are not stored in SB3's buffer."""
         self._setup_lr_schedule()
         made = self.policy_class(
             self.observation_space, self.action_space, self.lr_schedule, use_sde=False, **self.policy_kwargs
@@ -104,23 +104,23 @@ class SupervisedLearner(OnPolicyAlgorithm):
     # --- Checkpoints --------------------------------------------------------------------------------------------------
 
     def extra_state(self) -> dict[str, Any]:
-        """What the next update depends on besides weights and optimizer: plain data and arrays."""
+        """Return all that the next update needs in addition to weights and optimizer: plain data and arrays."""
         return {"memory": self.actor.state()}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from what :meth:`extra_state` gave."""
+        """Continue from the result of :meth:`extra_state`."""
         self.actor.restore(state["memory"])
 
 
 def action_scores(
     policy: ActorCriticPolicy, observations: torch.Tensor, memory: Memory | None = None
 ) -> tuple[torch.Tensor, Memory | None]:
-    """What a policy makes of sequences: scores of discrete actions, or the mean of others.
+    """Evaluate a policy on sequences: return the scores of discrete actions, or the mean of other actions.
 
     Args:
         policy: SB3's policy, recurrent or not.
         observations: (decisions, rows, features).
-        memory: Of the LSTM before the first decision; None: empty.
+        memory: Memory of the LSTM before the first decision; None: empty.
 
     Returns:
         (decisions, rows, actions), and the memory after the last decision, None without an LSTM.
@@ -134,7 +134,7 @@ def action_scores(
 
 
 class SequenceActor:
-    """Acts with a policy in several environments, step by step; a recurrent policy's memory is kept.
+    """An actor that uses a policy in several environments, step by step; a recurrent policy's memory is kept.
 
     Args:
         policy: SB3's policy, recurrent or not, or a tree.
@@ -145,11 +145,11 @@ class SequenceActor:
         self.memory: Memory | None = None
 
     def scores(self, observations: Floats, starts: npt.NDArray[np.bool_]) -> torch.Tensor:
-        """Scores of discrete actions, or the mean of others: (rows, actions).
+        """Return the scores of discrete actions, or the mean of other actions: (rows, actions).
 
         Args:
             observations: (rows, features).
-            starts: Rows whose episode has just begun; their memory is emptied.
+            starts: Whether the episode of each row has just begun; then the memory of the row is cleared.
         """
         with torch.no_grad():
             if self.memory is not None and starts.any():
@@ -160,7 +160,7 @@ class SequenceActor:
         return output[0]
 
     def act(self, observations: Floats, starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-        """The most likely actions: (rows,) int64 of discrete ones, (rows, numbers) float32 of others."""
+        """Return the most likely actions: (rows,) int64 for discrete actions, else (rows, numbers) float32."""
         if isinstance(self._policy, TreePolicy):
             return self._policy.choose(observations)
         output = self.scores(observations, starts)
@@ -169,11 +169,11 @@ class SequenceActor:
         return actions
 
     def state(self) -> Any:
-        """The memory, for a checkpoint."""
+        """Return the memory, for a checkpoint."""
         return None if self.memory is None else [part.cpu().numpy() for part in self.memory]
 
     def restore(self, state: Any) -> None:
-        """Continue with the memory that :meth:`state` gave."""
+        """Continue with the memory from :meth:`state`."""
         if state is None:
             self.memory = None
         else:
@@ -182,7 +182,7 @@ class SequenceActor:
 
 
 def schedule(value: Schedule) -> float | Callable[[float], float]:
-    """SB3's form of a schedule: a number, or a function of the fraction of the run that remains."""
+    """Return SB3's form of a schedule: a number, or a function of the remaining fraction of the run."""
 
     if isinstance(value, Linear):
         return LinearSchedule(value.linear[0], value.linear[1], 1.0)
@@ -191,22 +191,22 @@ def schedule(value: Schedule) -> float | Callable[[float], float]:
 
 @dataclass(frozen=True)
 class CosineSchedule:
-    """A function of the fraction of the run that remains, as SB3's ``LinearSchedule`` is."""
+    """A function of the remaining fraction of the run, like SB3's ``LinearSchedule``."""
 
     first: float
     last: float
 
     def __call__(self, remaining: float) -> float:
-        """The value there."""
+        """Return the value at this remaining fraction."""
         return self.last + (self.first - self.last) * 0.5 * (1.0 - math.cos(math.pi * remaining))
 
 
 def policy_arguments(algorithm: NetworkAlgorithm, *, ortho_init: bool, **optimizer: Any) -> dict[str, Any]:
-    """Arguments of SB3's policies that every algorithm's configuration decides; recurrent ones included.
+    """Return the arguments of SB3's policies, also of recurrent ones, from an algorithm's configuration.
 
     Args:
-        algorithm: Whose.
-        ortho_init: Orthogonal initial weights.
+        algorithm: Configuration of the algorithm.
+        ortho_init: Whether initial weights are orthogonal.
         **optimizer: Arguments of the optimizer.
     """
 

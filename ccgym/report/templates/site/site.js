@@ -1,5 +1,5 @@
-// What the site's pages do, with charts.js in front of it. An experiment's page has its numbers in `page`; those of a condition's runs are in a script of
-// their own, which calls ccgym.condition() when it is loaded.
+// The script of the site's pages; charts.js is in front of it. An experiment's page has its numbers in `page`; the
+// numbers of a condition's runs are in a separate script, which calls ccgym.condition() when it is loaded.
 const page = $("page") && JSON.parse($("page").textContent);
 const conditions = new Map();
 let wanted = null;
@@ -27,7 +27,7 @@ function search() {
 
 const labelOf = (key) => page.schemes.find((one) => one.key === key);
 
-/** Places of the best values; none where all are equal or the metric has no better side. */
+/** Return the indices of the best values; none if all are equal or the metric has no better direction. */
 function bestOf(values, better) {
   const known = values.filter((value) => !unknown(value));
   if (!better || better === "neither" || known.length < 2) return [];
@@ -39,7 +39,7 @@ function bestOf(values, better) {
 const withUnit = (label, unit) => (unit && unit !== "1" ? `${label} (${unit})` : label);
 const scaleOf = (metric) => (metric.unit === "%" ? 100 : 1);
 
-/** A row per metric of ccperf's, a column per scope; the best in bold. */
+/** Return a row per ccperf metric, a column per scope; the best in bold. */
 function metricRows(scopes, compare = true) {
   const names = [...new Set(scopes.flatMap((scope) => Object.keys(scope ?? {})))].sort();
   return names.map((name) => {
@@ -52,7 +52,7 @@ function metricRows(scopes, compare = true) {
 
 // --- Figures of a run, and of all schemes in a condition --------------------------------------------------------------
 
-const waiting = []; // charts whose places are there: they are drawn together, when it is known how wide those are
+const waiting = []; // charts with a place on the page: they are drawn together, when the width of their places is known
 
 function caption(box, text, paint) {
   const figure = make("figure", { className: "chart", ariaLabel: text });
@@ -79,7 +79,7 @@ function distributionChart(box, text, lines) {
 const MARKS = { circle: "M5 0A5 5 0 1 1-5 0A5 5 0 1 1 5 0Z", diamond: "M0-7L6 0L0 7L-6 0Z",
   star: "M0-9L2.1-2.9L8.6-2.8L3.4 1.1L5.3 7.3L0 3.6L-5.3 7.3L-3.4 1.1L-8.6-2.8L-2.1-2.9Z" };
 
-/** Points with what `x` and `y` name of them. */
+/** Draw points with the quantities `x` and `y`. */
 function scatterChart(box, [across, x], [up, y], given) {
   const points = given.filter((one) => Number.isFinite(one?.[x]) && Number.isFinite(one[y]));
   if (!points.length) return;
@@ -110,7 +110,7 @@ const linesOf = (run, name) => run.flows.map((flow) => ({ label: flow.label, str
 const flowPoints = (run) => run.flows.map((flow) => ({ ...flow.mean, label: flow.label, color: flow.color, mark: "circle" }));
 const optimum = (run) => run.optimum && { ...run.optimum, label: "optimum", color: "#d411b5", mark: "star" };
 
-/** ccperf's figures of a run. */
+/** ccperf's figures of one run. */
 const FIGURES = {
   "Operating point over time": (box, run) => {
     for (const [text, name] of QUANTITIES) timeChart(box, text, run.ends, linesOf(run, name));
@@ -150,7 +150,7 @@ function drawAll(place, figures, what) {
 
 // --- One run --------------------------------------------------------------------------------------------------------
 
-/** A run as figures take it. */
+/** Return a run in the form that figures need. */
 function runOf(key, stored) {
   const { numbers: told, points } = stored;
   const scheme = labelOf(key);
@@ -214,7 +214,7 @@ function showComparison(runs) {
   if (runs.length) drawAll($("compared-figures"), COMPARISONS, runs);
 }
 
-/** A metric of every scheme against a coordinate of the conditions. */
+/** Draw a metric of every scheme against a coordinate of the conditions. */
 function drawSweep() {
   const metric = page.metrics[Number($("sweep-metric").value)];
   const place = page.metrics.indexOf(metric);
@@ -223,7 +223,7 @@ function drawSweep() {
   const numeric = marks.every((mark) => typeof mark === "number");
   if (numeric) marks.sort((a, b) => a - b);
   const x = numeric ? marks : marks.map((_, at) => at);
-  // Rates and delays of different links have no common mean: each gets a line.
+  // A mean of rates or delays over different links has no meaning: each link has a line.
   const ratio = ["", "%"].includes(metric.unit);
   const others = (one) => (ratio ? [] : Object.keys(one.at).filter((key) => key !== name))
     .map((key) => `${key.replace(/_/g, " ")} ${one.at[key]}`).join(", ");
