@@ -28,7 +28,7 @@ help: ## list the targets
 setup: ## make .venv with everything for development, build the native module
 	@$(SETUP) --profile dev
 
-demo: ## evaluate all schemes on the calibrated path 77.72mbps: table, figures and files in results/demo
+demo: ## evaluate the default schemes on the calibrated path 77.72mbps: table, figures and files in results/demo
 	@$(SETUP) --profile demo
 	@$(ENTER) python evaluate.py --trace $(DEMO_TRACE) --out $(DEMO_OUT) $(if $(JOBS),--jobs $(JOBS))
 
