@@ -163,7 +163,7 @@ def tool_sections() -> list[str]:
     lines = []
     for scheme in SCHEMES:
         if scheme.get("role") == "tool":
-            lines += [f"### `{scheme['name']}`", "", scheme["summary"], f"After: {scheme['reference']}.", ""]
+            lines += [f"### `{scheme['name']}`", "", scheme["summary"], f"Reference: {scheme['reference']}.", ""]
             lines += [*parameter_table(scheme), ""]
     return lines[:-1]
 
@@ -177,11 +177,11 @@ def scheme_head(name: str) -> list[str]:
     status = {"native": "from its specification or source", "reconstructed": "reconstructed from what is known of it"}
     facts = [
         f"- `{name}`: {scheme['summary']}",
-        f"- After: {scheme['reference']}",
+        f"- Reference: {scheme['reference']}",
         *([f"- Checked against: {scheme['implementation']}"] if scheme["implementation"] else []),
         f"- Rules: {status[scheme['status']]}",
         f"- Carried by `{carried['profile']}`, packets of {carried['mss'] + carried['header']} bytes, initial window "
-        f"{carried['initial_window']}{fed}, unless a flow says otherwise",
+        f"{carried['initial_window']}{fed}, unless a flow sets others",
         f"- In the default comparison: {'yes' if scheme['role'] == 'default' else 'no; name it, or a group of it'}",
     ]
     if name in genuine.PROGRAMS:
