@@ -19,7 +19,7 @@ SETUP := PYTHON='$(PYTHON)' $(if $(JOBS),CARGO_BUILD_JOBS=$(JOBS)) tools/setup.s
 ENTER := . .venv/ccgym.env &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test test-all bench lint site format wheel docker-check clean distclean
+.PHONY: help setup demo train test test-all notebooks bench lint site format wheel docker-check clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -43,6 +43,10 @@ test: ## cargo test and pytest: what every change must pass
 test-all: ## all tests, those too that take long: wheel, Ray, QUIC, browser, figures, trainings
 	@$(SETUP) --profile dev
 	@$(ENTER) JOBS='$(JOBS)' tools/check.sh test-all
+
+notebooks: ## run the notebooks of examples/notebooks, as a test
+	@$(SETUP) --profile test
+	@$(ENTER) pytest --run-long --durations 6 tests/integration/test_notebooks.py
 
 bench: ## benchmarks, one JSON line {name, value, unit} each
 	@$(SETUP) --profile dev >&2
