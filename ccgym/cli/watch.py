@@ -57,7 +57,7 @@ def newest(given: Path) -> tuple[Path, RunProgress]:
         given: A results directory, or a folder of them; then the results directory with the newest runs.
 
     Raises:
-        ResultsError: There is no progress of any runs.
+        ResultsError: The directory has neither runs nor a training.
     """
     own = progress_of(given)
     if own is not None:

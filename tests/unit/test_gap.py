@@ -110,7 +110,7 @@ def test_for_the_kernels_the_simulator_runs_ours(tmp_path: Path, reality: list[s
     made = gap(tmp_path, "tcp:cubic,tcp:scalable", "sim,emulated", runs=1)
     simulated, emulated, missing, unavailable = made.compared()
     assert simulated.throughput_mbps is not None
-    assert "cubic" in simulated.note
+    assert "ccgym's cubic" in simulated.note
     assert emulated.against["sim"]["loss"].absolute == 0, "the kernel's and ours have the same seeds"
     assert missing.throughput_mbps is None
     assert "no implementation of scalable" in missing.note

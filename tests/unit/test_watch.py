@@ -103,7 +103,7 @@ def test_a_training_is_read_from_its_run_directory(tmp_path: Path) -> None:
     (directory / "progress.csv").write_text("step,sys/steps_per_second\n100,50\n200,40\n")
     found, now = newest(tmp_path)
     assert (found, now.state, now.done, now.total) == (directory, "running", 200, 1000)
-    assert "200 of 1000" in line(found, now)
+    assert "200 of 1000 steps, 1 running" in line(found, now)
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     lock.write_text(f"{gone.pid}\n")
