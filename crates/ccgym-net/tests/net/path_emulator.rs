@@ -164,26 +164,27 @@ fn a_fast_stream_arrives_intact() {
 fn an_overloaded_queue_drops_what_a_pipeline_with_the_same_arrivals_drops() {
     let Some(ends) = ends(DeviceKind::Tun) else { return };
     let up = [link(8.0, 10), delay(2000)];
-    let clock = Clock::starting_in(Duration::from_millis(30));
+    let clock = Clock::starting_in(Duration::from_secs(1));
     let emulator = PathEmulator::start(&ends, spec(clock, &up, &[])).unwrap();
     let backlog = emulator.backlog();
     let peer = SocketAddrV4::new(ends.outside.address, FIRST_PORT);
     let socket = ends.outside.namespace.run(|| UdpSocket::bind(peer).unwrap()).unwrap();
-    socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(700))).unwrap();
+    // Before the start: forwarded at once, never logged.
+    let sender = ends.inside.namespace.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+    let mut datagram = [0; 2000];
+    sender.send_to(&[1; 100], peer).unwrap();
+    assert_eq!(socket.recv(&mut datagram).unwrap(), 100);
     let receiver = thread::spawn(move || {
-        let mut datagram = [0; 2000];
-        assert_eq!(socket.recv(&mut datagram).unwrap(), 100, "the packet before the start");
+        clock.sleep_until(Timestamp::ZERO);
         std::iter::from_fn(|| socket.recv(&mut datagram).ok()).count()
     });
     let mut largest = 0;
-    let end = Timestamp::from_millis(700);
+    let end = Timestamp::from_millis(1200);
     emulator.end_at(end);
     ends.inside
         .namespace
         .run(|| {
-            let sender = UdpSocket::bind("0.0.0.0:0").unwrap();
-            // Before the start: forwarded at once, never logged.
-            sender.send_to(&[1; 100], peer).unwrap();
             for i in 0..600u64 {
                 clock.sleep_until(Timestamp::from_micros(1000 * i + 5000));
                 sender.send_to(&[0; 1472], peer).unwrap();
@@ -225,7 +226,7 @@ fn an_overloaded_queue_drops_what_a_pipeline_with_the_same_arrivals_drops() {
     let logged: Vec<usize> = (0..log.left.len()).filter(|&i| log.left[i] == u64::MAX).collect();
     assert_eq!(logged, dropped);
     // A third of the packets does not fit.
-    assert!((150..250).contains(&dropped.len()), "{}", dropped.len());
+    assert!((150..300).contains(&dropped.len()), "{}", dropped.len());
     assert_eq!(report.up.counters[0].1.arrived, 612);
     assert!(report.up.queue.drops.last().is_some_and(|&drops| drops >= 150));
 
