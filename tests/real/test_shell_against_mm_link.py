@@ -23,7 +23,7 @@ import pytest
 
 from ccgym import _core
 from ccgym.config.path import NetworkPath
-from tests.real_time import TRIES, undecided
+from tests.real_time import undecided
 
 RECORD = Path(__file__).resolve().parents[1] / "differential" / "record"
 
@@ -93,7 +93,7 @@ def runs_of(shell: str) -> dict[str, list[Any]]:
     """Logs of one shell."""
     jobs = [(case, shell, seed) for case in CASES.values() for seed in range(1, REPEATED + 1)]
     logs: dict[str, list[Any]] = {name: [] for name in CASES}
-    for (case, *_), log in zip(jobs, shells.run_all(jobs, AT_ONCE, TRIES, DISTURBED_MS)):
+    for (case, *_), log in zip(jobs, shells.run_all(jobs, AT_ONCE, allowed_ms=DISTURBED_MS)):
         logs[case.name].append(log)
     return logs
 
@@ -130,8 +130,8 @@ def figures(case: Any, logs: Sequence[Any]) -> list[dict[str, float]]:
         late_ms = log.sent["lateness_max_us"] / 1000
         seen = f"arrivals up to {log.jitter_ms(case):.1f} ms off, {log.strays} packets of others"
         if late_ms > SENDER_LATE_MS:
-            undecided(f"the machine disturbed {TRIES} runs: {seen}, sent up to {late_ms:.1f} ms late")
-        pytest.fail(f"{case.name}: in each of {TRIES} runs {seen}, though the sender kept its times")
+            undecided(f"the machine disturbed {shells.ATTEMPTS} runs: {seen}, sent up to {late_ms:.1f} ms late")
+        pytest.fail(f"{case.name}: in each of {shells.ATTEMPTS} runs {seen}, though the sender kept its times")
     return [log.summary(case) for log in logs]
 
 

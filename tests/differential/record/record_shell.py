@@ -48,7 +48,7 @@ SETTLE_S = 0.1  # at least, from the sender's start to its first packet
 DRAIN_S = 0.25  # beyond what the queue holds at the end
 LIMIT_S = 60
 DISTURBED_MS = 3.0  # a stream that arrives less regularly than this is sent again
-ATTEMPTS = 3
+ATTEMPTS = 6
 OURS, THEIRS = "ccgym shell", "mm-link"
 
 
