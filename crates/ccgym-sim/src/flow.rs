@@ -70,8 +70,10 @@ impl Parcel {
     }
 }
 
-/// Order of starts among events at one time: behind acknowledgements and timers.
-const START: u64 = u64::MAX / 4 * 3;
+/// Order of timers among events at one time: behind acknowledgements.
+const TIMER: u64 = 1 << 42;
+/// Order of starts: behind timers.
+const START: u64 = 1 << 43;
 /// Position behind the last link of a route.
 pub const ARRIVED: usize = usize::MAX;
 /// Position behind a link that is not on the route.
@@ -159,7 +161,7 @@ impl Flow {
         }
         if let Some(host) = &self.host {
             cold_path();
-            return (self.turn(host).min(self.receiver_due()), u64::MAX / 2 + index);
+            return (self.turn(host).min(self.receiver_due()), TIMER + index);
         }
         let mut timer = self.sender.next_timeout().min(self.source.next_event()).min(self.stop);
         if self.receiver_timers {
@@ -171,7 +173,7 @@ impl Flow {
     /// Return the next event: the first acknowledgement, or this timer.
     #[inline(always)]
     pub(crate) fn next_of(&self, timer: Timestamp, index: u64) -> Key {
-        let timer = (timer, u64::MAX / 2 + index);
+        let timer = (timer, TIMER + index);
         match self.inbox.front() {
             Some((key, _)) if *key < timer => *key,
             _ if timer.0.is_set() => timer,

@@ -16,7 +16,7 @@ pub struct Inbox {
 
 impl Default for Inbox {
     fn default() -> Self {
-        Self { slots: blank(64), head: 0, tail: 0 }
+        Self { slots: blank(8), head: 0, tail: 0 }
     }
 }
 

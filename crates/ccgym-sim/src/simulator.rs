@@ -26,7 +26,7 @@ use crate::bounds::{opportunities_of, projected_link_events, Guard};
 use crate::flow::{Flow, FlowRoute, Parcel};
 use crate::host::Host;
 use crate::inbox::Inbox;
-use crate::tournament::Tournament;
+use crate::tournament::{Tournament, MAX_SLOTS};
 
 mod bounds;
 mod carry;
@@ -81,6 +81,8 @@ impl Simulator {
     /// A value out of range, an element or a scheme that cannot be built: [`Error`] says where.
     pub fn new(spec: &RunSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Self, Error> {
         spec.validate()?;
+        let count = spec.flows.len();
+        Error::ensure(count <= MAX_SLOTS, "flows", count, format!("at most {MAX_SLOTS}"))?;
         let end = Timestamp::ZERO + spec.duration;
         let projected = projected_link_events(spec, traces)?;
         let mut chains = spec.chains(traces)?;
@@ -281,19 +283,19 @@ impl Simulator {
                 cold_path();
                 return Ok(self.waiting);
             }
-            let (slot, key) = self.tournament.first();
+            let (slot, due) = self.tournament.first();
             let other = self.other_due();
-            if key.0 > until && other > until {
+            if due > until && other > until {
                 break;
             }
             // Packets move before endpoints act at the same time.
-            if other <= key.0 {
+            if other <= due {
                 self.now = other;
                 self.handle_other(other);
             } else {
-                self.now = key.0;
+                self.now = due;
                 // A flow alone continues until another event is due.
-                let limit = if self.flows.len() == 1 { until } else { key.0 };
+                let limit = if self.flows.len() == 1 { until } else { due };
                 if self.flows[slot].host.is_some() {
                     self.handle_turn(slot);
                 } else {

@@ -2,62 +2,59 @@
 
 use ccgym_core::Timestamp;
 
-/// Time, and order among equal times: sequence numbers are assigned as events are scheduled.
+/// Time, and order among equal times: sequence numbers are assigned as events are scheduled. Orders are below 2⁴⁴.
 pub type Key = (Timestamp, u64);
 
 /// No event.
-pub const IDLE: Key = (Timestamp::NEVER, u64::MAX);
+pub const IDLE: Key = (Timestamp::NEVER, (1 << ORDER_BITS) - 1);
+
+const ORDER_BITS: u32 = 44;
+const SLOT_BITS: u32 = u64::BITS - ORDER_BITS;
+/// Largest number of slots.
+pub const MAX_SLOTS: usize = 1 << SLOT_BITS;
 
 /// Winner tree over `n` slots. No two keys may be equal, other than [`IDLE`].
 #[derive(Clone, Debug)]
 pub struct Tournament {
-    /// `nodes[1]` is the overall winner; the children of `i` are `2i` and `2i+1`; leaves begin at `leaves`.
-    nodes: Vec<Node>,
+    /// Time, order and slot of the earliest event below each node: `nodes[1]` is the overall winner; the children of `i`
+    /// are `2i` and `2i+1`; leaves begin at `leaves`.
+    nodes: Vec<u128>,
     leaves: usize,
-}
-
-/// The earliest key below a node, and its slot.
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    key: Key,
-    slot: u32,
-}
-
-impl Node {
-    /// Return the key as one number, to compare without branches: no branch predictor could predict them.
-    #[inline]
-    const fn order(self) -> u128 {
-        ((self.key.0 .0 as u128) << 64) | self.key.1 as u128
-    }
 }
 
 impl Tournament {
     /// Make `n` idle slots.
     pub fn new(n: usize) -> Self {
+        assert!(n <= MAX_SLOTS, "{n} slots");
         let leaves = n.next_power_of_two();
-        let nodes = (0..2 * leaves).map(|i| Node { key: IDLE, slot: (i % leaves) as u32 }).collect();
-        Self { nodes, leaves }
+        Self { nodes: vec![u128::MAX; 2 * leaves], leaves }
     }
 
-    /// Return the earliest slot and its key.
+    /// Return the earliest slot, and the time of its key.
     #[inline]
-    pub fn first(&self) -> (usize, Key) {
-        let Node { key, slot } = self.nodes[1];
-        (slot as usize, key)
+    pub fn first(&self) -> (usize, Timestamp) {
+        let winner = self.nodes[1];
+        (winner as usize % MAX_SLOTS, Timestamp((winner >> u64::BITS) as u64))
     }
 
     /// Give `slot` a new key.
     #[inline]
-    pub fn update(&mut self, slot: usize, key: Key) {
-        let mut winner = Node { key, slot: slot as u32 };
-        let mut i = self.leaves + slot;
-        self.nodes[i] = winner;
-        while i > 1 {
-            let rival = self.nodes[i ^ 1];
-            winner = if rival.order() < winner.order() { rival } else { winner };
-            i /= 2;
-            self.nodes[i] = winner;
+    pub fn update(&mut self, slot: usize, (time, order): Key) {
+        let nodes = self.nodes.as_mut_slice();
+        let mut winner = (u128::from(time.0) << u64::BITS) | u128::from(order << SLOT_BITS) | slot as u128;
+        let i = self.leaves + slot;
+        nodes[i] = winner;
+        // In a loop the compiler would make a branch of each comparison, which no branch predictor could predict.
+        macro_rules! climb {
+            ($($level:literal)*) => {$(
+                if i >> $level <= 1 {
+                    return;
+                }
+                winner = winner.min(nodes[(i >> $level) ^ 1]);
+                nodes[i >> ($level + 1)] = winner;
+            )*};
         }
+        climb!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19);
     }
 }
 
@@ -76,9 +73,9 @@ mod tests {
                 let key = (Timestamp(time), 20 * seq + slot as u64);
                 t.update(slot, key);
                 plain[slot] = key;
-                let (i, key) = t.first();
+                let (i, time) = t.first();
                 let best = plain.iter().copied().min().unwrap();
-                prop_assert_eq!(key, best);
+                prop_assert_eq!(time, best.0);
                 prop_assert_eq!(i, plain.iter().position(|&k| k == best).unwrap());
             }
         }
