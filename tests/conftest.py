@@ -110,6 +110,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 # --- Places ------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _logs_of_sb3(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Stable-Baselines3 makes a folder for each model without a logger: in pytest's folder, which pytest cleans."""
+    os.environ["SB3_LOGDIR"] = str(tmp_path_factory.mktemp("sb3"))
+
+
 @pytest.fixture(scope="session")
 def checkout() -> Path:
     """The root of the checkout."""
