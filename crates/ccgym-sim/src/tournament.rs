@@ -63,14 +63,23 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn there_is_room_for_the_largest_number_of_slots() {
+        let mut t = Tournament::new(MAX_SLOTS);
+        for (slot, time) in [(MAX_SLOTS - 1, 3), (0, 2), (MAX_SLOTS / 2, 1)] {
+            t.update(slot, (Timestamp(time), IDLE.1));
+            assert_eq!(t.first(), (slot, Timestamp(time)));
+        }
+    }
+
     proptest! {
         #[test]
-        fn always_finds_the_minimum(n in 1usize..20, ops in prop::collection::vec((0usize..20, 0u64..50, 0u64..4), 1..100)) {
+        fn always_finds_the_minimum(n in 1usize..200, ops in prop::collection::vec((0usize..200, 0u64..50, 0u64..4), 1..400)) {
             let mut t = Tournament::new(n);
             let mut plain = vec![IDLE; n];
             for (slot, time, seq) in ops {
                 let slot = slot % n;
-                let key = (Timestamp(time), 20 * seq + slot as u64);
+                let key = (Timestamp(time), 200 * seq + slot as u64);
                 t.update(slot, key);
                 plain[slot] = key;
                 let (i, time) = t.first();
