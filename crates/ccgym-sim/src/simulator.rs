@@ -81,8 +81,7 @@ impl Simulator {
     /// A value out of range, an element or a scheme that cannot be built: [`Error`] says where.
     pub fn new(spec: &RunSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Self, Error> {
         spec.validate()?;
-        let count = spec.flows.len();
-        Error::ensure(count <= MAX_SLOTS, "flows", count, format!("at most {MAX_SLOTS}"))?;
+        Error::ensure(spec.flows.len() <= MAX_SLOTS, "flows", spec.flows.len(), format!("at most {MAX_SLOTS}"))?;
         let end = Timestamp::ZERO + spec.duration;
         let projected = projected_link_events(spec, traces)?;
         let mut chains = spec.chains(traces)?;
