@@ -93,7 +93,7 @@ def runs_of(shell: str) -> dict[str, list[Any]]:
     """Logs of one shell."""
     jobs = [(case, shell, seed) for case in CASES.values() for seed in range(1, REPEATED + 1)]
     logs: dict[str, list[Any]] = {name: [] for name in CASES}
-    for (case, *_), log in zip(jobs, shells.run_all(jobs, AT_ONCE, allowed_ms=DISTURBED_MS)):
+    for (case, *_), log in zip(jobs, shells.run_all(jobs, AT_ONCE, DISTURBED_MS)):
         logs[case.name].append(log)
     return logs
 

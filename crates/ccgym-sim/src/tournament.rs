@@ -22,7 +22,7 @@ pub struct Tournament {
 }
 
 impl Tournament {
-    /// Make `n` idle slots.
+    /// Make `n` idle slots; [`Tournament::first`] is one of them only after all have been updated.
     pub fn new(n: usize) -> Self {
         assert!(n <= MAX_SLOTS, "{n} slots");
         let leaves = n.next_power_of_two();
@@ -43,7 +43,7 @@ impl Tournament {
         let mut winner = (u128::from(time.0) << u64::BITS) | u128::from(order << SLOT_BITS) | slot as u128;
         let i = self.leaves + slot;
         nodes[i] = winner;
-        // In a loop the compiler would make a branch of each comparison, which no branch predictor could predict.
+        // In a loop the compiler makes a branch of each comparison, and among paced flows many are mispredicted.
         macro_rules! climb {
             ($($level:literal)*) => {$(
                 if i >> $level <= 1 {

@@ -277,15 +277,13 @@ def run(case: Case, shell: str, seed: int, start_ns: int = 0) -> Log:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def run_all(
-    jobs: Sequence[tuple[Case, str, int]], at_once: int, attempts: int = ATTEMPTS, allowed_ms: float = DISTURBED_MS
-) -> list[Log]:
+def run_all(jobs: Sequence[tuple[Case, str, int]], at_once: int, allowed_ms: float = DISTURBED_MS) -> list[Log]:
     """All jobs, in batches whose streams begin together: programs that start would disturb streams under way.
 
     Those whose streams the machine disturbed are repeated some times; the last may still be disturbed.
     """
     logs: dict[int, Log] = {}
-    for _ in range(attempts):
+    for _ in range(ATTEMPTS):
         left = [i for i, (case, *_) in enumerate(jobs) if i not in logs or not logs[i].undisturbed(case, allowed_ms)]
         for first in range(0, len(left), at_once):
             batch = left[first : first + at_once]

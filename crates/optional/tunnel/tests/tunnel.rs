@@ -163,16 +163,17 @@ fn every_kind_of_flow_crosses_and_the_senders_may_wait() {
 #[test]
 fn ends_meet_over_a_long_path_that_loses_packets() {
     let Some(machines) = Machines::open(150, 150, 0.1) else { return };
-    let plan = plan(json!([{"scheme": "bbr", "mss": 1400}]));
+    let mut plan = plan(json!([{"scheme": "bbr", "mss": 1400}]));
+    plan["spec"]["duration"] = json!(2_600_000_000u64);
     let result = joined_result(&plan, &machines.run(&plan, true), json!({}));
     let clocks = result.report.clocks.as_ref().unwrap();
     assert!(clocks.offset_ms.abs() < 3.0 && (clocks.bound_ms - 150.5).abs() < 3.0, "{clocks:?}");
     let log = result.outcome.data.as_ref().unwrap();
     // Packets that could arrive before the end.
-    let sent: Vec<_> = (0..log.flow.len()).filter(|&i| log.entered[i] < 1_700_000_000).collect();
+    let sent: Vec<_> = (0..log.flow.len()).filter(|&i| log.entered[i] < 2_300_000_000).collect();
     let lost = sent.iter().filter(|&&i| log.left[i] == u64::MAX).count();
     let fraction = lost as f64 / sent.len() as f64;
-    assert!(sent.len() > 30 && fraction > 0.02 && fraction < 0.3, "{lost} of {}", sent.len());
+    assert!(sent.len() > 50 && fraction > 0.02 && fraction < 0.3, "{lost} of {}", sent.len());
     // The receivers' series start with the run, though time requests take 300 ms or more.
     let first = log.left.iter().min().copied().unwrap();
     let series = &result.outcome.series.as_ref().unwrap().flows[0].received_bytes;
